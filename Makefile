@@ -1,0 +1,33 @@
+# The two commands: `make demo` and `make test`. Both set up .venv on first use.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+
+.PHONY: demo test format clean
+
+# One stamp per set of dependencies: reinstalled only when the project's metadata changes.
+$(VENV)/.installed: pyproject.toml constraints.txt src/accord/_version.py
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.installed-test: $(VENV)/.installed
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[test]'
+	touch $@
+
+demo: $(VENV)/.installed
+	$(BIN)/accord demo --force
+
+test: $(VENV)/.installed-test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+format: $(VENV)/.installed-test
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
