@@ -1,0 +1,340 @@
+"""Train and test rows: at random, or on purpose unlike each other.
+
+A model judged on random held-out rows is judged where it has data. The splits here also hold out
+rows that are *unusual* (:func:`outlier_split`), that lie *between* the others (:func:`gap_split`)
+or *beyond* them (:func:`tail_split`), and :func:`shift` says how far the targets moved. Each is a
+function that gives one ``(train, test)`` pair of sorted row numbers, and a scikit-learn splitter
+for :func:`~sklearn.model_selection.cross_val_score`.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.ensemble import IsolationForest
+from sklearn.utils import check_random_state
+
+__all__ = [
+    "GapSplit",
+    "OutlierSplit",
+    "Shift",
+    "TailSplit",
+    "gap_split",
+    "outlier_split",
+    "shift",
+    "standard_splits",
+    "tail_split",
+]
+
+Rows = NDArray[np.intp]
+Split = tuple[Rows, Rows]
+RandomState = int | np.random.RandomState | None
+Feature = int | str
+Side = Literal["lower", "upper", "both"]
+
+
+def standard_splits(n: int, n_splits: int = 20) -> list[Split]:
+    """The random splits on which the UCI regression sets are compared in the literature.
+
+    One ``RandomState(1)`` permutes the rows anew for each split, and the first round(0.9 n) of
+    them train: the index files that accompany MC-dropout hold the same numbers, in this order.
+
+    Args:
+        n: Number of rows.
+        n_splits: Number of splits; the literature takes 20, and 5 for the protein set.
+
+    **Shape**: ``n_splits`` pairs, train (round(0.9 n),) and test (n − round(0.9 n),).
+
+    Example:
+        >>> train, test = standard_splits(10)[0]
+        >>> train.tolist(), test.tolist()
+        ([2, 9, 6, 4, 0, 3, 1, 7, 8], [5])
+    """
+    n_train = round(0.9 * n)
+    if n_splits < 1:
+        raise ValueError(f"n_splits must be at least 1, got {n_splits}.")
+    if not 0 < n_train < n:
+        raise ValueError(f"n must be at least 6 rows, got {n}. One tenth of them is held out.")
+    generator = np.random.RandomState(1)  # legacy, as the published files were drawn with it
+    orders = (generator.choice(range(n), n, replace=False) for _ in range(n_splits))
+    return [(order[:n_train].astype(np.intp), order[n_train:].astype(np.intp)) for order in orders]
+
+
+def outlier_split(
+    X: ArrayLike, *, fraction: float = 0.1, random_state: RandomState = None
+) -> Split:
+    """Hold out the rows whose features are the most anomalous, by Isolation Forest.
+
+    A forest of random cuts isolates an unusual row in few of them; the rows with the shortest
+    paths form the test set. The cuts are drawn between a feature's extremes, so the scale of the
+    features does not matter.
+
+    Args:
+        X: Features.
+        fraction: Share of the rows held out.
+        random_state: Seed of the forest.
+
+    **Shape**: X (N, d); test (round(fraction N),), train the rest, both sorted.
+
+    Example:
+        >>> X = np.linspace(0, 1, 20)[:, None]
+        >>> X[3] = 40
+        >>> outlier_split(X, fraction=0.05, random_state=0)[1]
+        array([3])
+    """
+    features = _features(X)
+    n_test = _held_out(len(features), fraction)
+    forest = IsolationForest(random_state=random_state).fit(features)
+    most_anomalous_first = np.argsort(forest.score_samples(features), kind="stable")
+    return _pair(len(features), most_anomalous_first[:n_test])
+
+
+def gap_split(X: ArrayLike, *, feature: Feature = 0, fraction: float = 1 / 3) -> Split:
+    """Hold out the middle of one feature: is the model sure of itself between its data?
+
+    Args:
+        X: Features.
+        feature: Column number, or name where X is a data frame.
+        fraction: Share of the rows held out; a third by custom.
+
+    **Shape**: X (N, d); test (round(fraction N),), train the rest, both sorted.
+
+    Example:
+        >>> gap_split(np.arange(9.0)[:, None])
+        (array([0, 1, 2, 6, 7, 8]), array([3, 4, 5]))
+    """
+    order = _order(_features(X), _column(X, feature))
+    n_test = _held_out(len(order), fraction)
+    first = (len(order) - n_test) // 2
+    return _pair(len(order), order[first : first + n_test])
+
+
+def tail_split(
+    X: ArrayLike, *, feature: Feature = 0, side: Side = "upper", fraction: float = 0.1
+) -> Split:
+    """Hold out the lowest or highest values of one feature: does the model know where it ends?
+
+    Args:
+        X: Features.
+        feature: Column number, or name where X is a data frame.
+        side: Which tail; ``"both"`` takes half of the rows from each.
+        fraction: Share of the rows held out.
+
+    **Shape**: X (N, d); test (round(fraction N),), train the rest, both sorted.
+
+    Example:
+        >>> tail_split(np.arange(10.0)[:, None], side="both", fraction=0.2)[1]
+        array([0, 9])
+    """
+    if side not in ("lower", "upper", "both"):
+        raise ValueError(f"side must be 'lower', 'upper' or 'both', got {side!r}.")
+    order = _order(_features(X), _column(X, feature))
+    n_test = _held_out(len(order), fraction)
+    n_lower = {"lower": n_test, "upper": 0, "both": n_test // 2}[side]
+    n_upper = n_test - n_lower
+    return _pair(len(order), np.concatenate([order[:n_lower], order[len(order) - n_upper :]]))
+
+
+@dataclass(frozen=True)
+class OutlierSplit:
+    """Several :func:`outlier_split`, each by another forest, as a scikit-learn splitter.
+
+    One forest's idea of the most anomalous tenth swings by more than most methods differ; average
+    several.
+
+    Args:
+        n_splits: Number of forests.
+        fraction: Share of the rows held out.
+        random_state: Seed from which the forests' seeds are drawn.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> from sklearn.model_selection import cross_val_score
+        >>> X = np.random.default_rng(0).normal(size=(50, 2))
+        >>> cv = OutlierSplit(n_splits=3, random_state=0)
+        >>> cross_val_score(LinearRegression(), X, X[:, 0], cv=cv).round(6)
+        array([1., 1., 1.])
+    """
+
+    n_splits: int = 5
+    fraction: float = field(default=0.1, kw_only=True)
+    random_state: RandomState = field(default=None, kw_only=True)
+
+    def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        """Pairs of train and test rows."""
+        if self.n_splits < 1:
+            raise ValueError(f"n_splits must be at least 1, got {self.n_splits}.")
+        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_splits)
+        for seed in seeds:
+            yield outlier_split(X, fraction=self.fraction, random_state=int(seed))
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of pairs."""
+        return self.n_splits
+
+
+@dataclass(frozen=True)
+class GapSplit:
+    """A :func:`gap_split` for each of several features, as a scikit-learn splitter.
+
+    Args:
+        features: Columns, by number or name; every column that varies unless given.
+        fraction: Share of the rows held out.
+
+    Example:
+        >>> GapSplit().get_n_splits(np.eye(4))
+        4
+    """
+
+    features: Sequence[Feature] | None = None
+    fraction: float = field(default=1 / 3, kw_only=True)
+
+    def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        """Pairs of train and test rows."""
+        for feature in _chosen(self.features, X):
+            yield gap_split(X, feature=feature, fraction=self.fraction)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of pairs."""
+        return len(_chosen(self.features, X))
+
+
+@dataclass(frozen=True)
+class TailSplit:
+    """A :func:`tail_split` for each of several features, as a scikit-learn splitter.
+
+    Args:
+        features: Columns, by number or name; every column that varies unless given.
+        side: Which tail; ``"both"`` takes half of the rows from each.
+        fraction: Share of the rows held out.
+
+    Example:
+        >>> [test.tolist() for _, test in TailSplit(fraction=0.25).split(np.eye(4))]
+        [[0], [1], [2], [3]]
+    """
+
+    features: Sequence[Feature] | None = None
+    side: Side = field(default="upper", kw_only=True)
+    fraction: float = field(default=0.1, kw_only=True)
+
+    def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
+        """Pairs of train and test rows."""
+        for feature in _chosen(self.features, X):
+            yield tail_split(X, feature=feature, side=self.side, fraction=self.fraction)
+
+    def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
+        """Number of pairs."""
+        return len(_chosen(self.features, X))
+
+
+class Shift(NamedTuple):
+    """How far the targets moved, in units of the training targets' range (its square)."""
+
+    mean: float
+    variance: float
+
+
+def shift(y_train: ArrayLike, y_test: ArrayLike) -> Shift:
+    """Differences in mean and variance, test minus train, of the normalised targets.
+
+    Targets are brought to [0, 1] by the *training* range, t' = (t − min) / (max − min); the
+    differences are μ(t'_test) − μ(t'_train) and σ²(t'_test) − σ²(t'_train).
+
+    Args:
+        y_train: Training targets.
+        y_test: Test targets.
+
+    **Shape**: (N,) and (M,).
+
+    Example:
+        >>> shift([0.0, 10.0], [10.0, 10.0])
+        Shift(mean=0.5, variance=-0.25)
+    """
+    train, test = _targets("y_train", y_train), _targets("y_test", y_test)
+    width = float(np.ptp(train))
+    if width == 0:
+        raise ValueError(
+            f"y_train must vary, got {len(train)} equal values. Their range is the unit of a shift."
+        )
+    return Shift(
+        mean=float(test.mean() - train.mean()) / width,
+        variance=float(test.var() - train.var()) / width**2,
+    )
+
+
+def _targets(name: str, y: ArrayLike) -> NDArray[np.float64]:
+    values = np.asarray(y, dtype=np.float64)
+    if values.ndim != 1 or values.size == 0:
+        raise ValueError(f"{name} must be one-dimensional and not empty, got shape {values.shape}.")
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name} must be finite, got NaN or infinity. Drop those rows first.")
+    return values
+
+
+def _features(X: ArrayLike) -> NDArray[np.float64]:
+    try:
+        features = np.asarray(X, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(
+            f"X must be numeric, got {error}. Encode categories as numbers first."
+        ) from error
+    if features.ndim != 2:
+        raise ValueError(
+            f"X must have shape (rows, features), got {features.shape}. "
+            "Use X[:, None] for a single feature."
+        )
+    if not np.isfinite(features).all():
+        raise ValueError("X must be finite, got NaN or infinity. Fill in or drop those rows first.")
+    return features
+
+
+def _column(X: ArrayLike, feature: Feature) -> int:
+    """Number of a column given by number (negative ones count from the end) or by name."""
+    if isinstance(feature, str):
+        names = [str(name) for name in getattr(X, "columns", [])]
+        if feature not in names:
+            known = ", ".join(names) or "none: X is no data frame"
+            raise ValueError(f"feature must be a column of X, got {feature!r}. Columns: {known}.")
+        return names.index(feature)
+    n_columns = int(np.shape(X)[-1])
+    if not -n_columns <= feature < n_columns:
+        raise ValueError(f"feature must be one of X's {n_columns} columns, got {feature}.")
+    return feature % n_columns
+
+
+def _order(features: NDArray[np.float64], column: int) -> Rows:
+    values = features[:, column]
+    if np.ptp(values) == 0:
+        raise ValueError(
+            f"feature must vary, got column {column} with the one value {values[0]:g}. "
+            "Choose another column."
+        )
+    return np.argsort(values, kind="stable")
+
+
+def _chosen(features: Sequence[Feature] | None, X: Any) -> Sequence[Feature]:
+    if features is not None:
+        return features
+    if X is None:
+        raise ValueError("X must be given to count the splits when features is None, got None.")
+    return np.flatnonzero(np.ptp(_features(X), axis=0)).tolist()
+
+
+def _held_out(n: int, fraction: float) -> int:
+    if not 0 < fraction < 1:
+        raise ValueError(f"fraction must lie between 0 and 1, got {fraction}. Use 0.1 for a tenth.")
+    n_test = round(fraction * n)
+    if not 0 < n_test < n:
+        raise ValueError(
+            f"fraction must leave rows on both sides, got {fraction} of {n} rows. "
+            "Give more rows or another fraction."
+        )
+    return n_test
+
+
+def _pair(n: int, test: Rows) -> Split:
+    held_out = np.zeros(n, dtype=bool)
+    held_out[test] = True
+    return np.flatnonzero(~held_out), np.flatnonzero(held_out)

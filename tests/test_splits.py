@@ -1,0 +1,173 @@
+"""Splits: the published ones to the row, and held-out rows that really lie elsewhere."""
+
+import hashlib
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.model_selection import GridSearchCV, cross_val_score
+
+from accord.splits import (
+    GapSplit,
+    OutlierSplit,
+    TailSplit,
+    gap_split,
+    outlier_split,
+    shift,
+    standard_splits,
+    tail_split,
+)
+
+
+@pytest.fixture
+def cloud() -> np.ndarray:
+    return np.random.default_rng(0).normal(size=(200, 3))
+
+
+def assert_partition(train: np.ndarray, test: np.ndarray, n: int) -> None:
+    np.testing.assert_array_equal(np.sort(np.concatenate([train, test])), np.arange(n))
+
+
+class TestStandardSplits:
+    def test_are_the_published_procedure(self) -> None:
+        generator = np.random.RandomState(1)
+        for train, test in standard_splits(506):
+            permutation = generator.choice(range(506), 506, replace=False)
+            np.testing.assert_array_equal(np.concatenate([train, test]), permutation)
+            assert (len(train), len(test)) == (455, 51)
+
+    def test_are_pinned(self) -> None:
+        """Another generator, order or rounding would change the digest."""
+        rows = np.concatenate([test for _, test in standard_splits(308)]).astype("<i8")
+        digest = hashlib.sha256(rows.tobytes()).hexdigest()
+        assert digest[:16] == "6317e7a922e0e811"
+
+    def test_each_is_a_partition_and_no_two_are_equal(self) -> None:
+        splits = standard_splits(50, n_splits=5)
+        assert len({tuple(test) for _, test in splits}) == len(splits) == 5
+        for train, test in splits:
+            assert_partition(train, test, 50)
+
+    @pytest.mark.parametrize(("n", "n_splits"), [(2, 1), (0, 1), (50, 0)])
+    def test_too_little_is_refused(self, n: int, n_splits: int) -> None:
+        with pytest.raises(ValueError, match="must be at least"):
+            standard_splits(n, n_splits)
+
+
+class TestOutlierSplit:
+    def test_finds_planted_outliers(self, cloud: np.ndarray) -> None:
+        planted = [3, 50, 120]
+        cloud[planted] += 8.0
+        train, test = outlier_split(cloud, fraction=3 / 200, random_state=0)
+        assert test.tolist() == planted
+        assert_partition(train, test, 200)
+
+    def test_size_and_seed(self, cloud: np.ndarray) -> None:
+        first = outlier_split(cloud, fraction=0.1, random_state=1)
+        again = outlier_split(cloud, fraction=0.1, random_state=1)
+        other = outlier_split(cloud, fraction=0.1, random_state=2)
+        assert len(first[1]) == 20
+        np.testing.assert_array_equal(first[1], again[1])
+        assert not np.array_equal(first[1], other[1])
+
+    def test_units_do_not_matter(self, cloud: np.ndarray) -> None:
+        """Powers of two keep the forest's arithmetic exact."""
+        scaled = cloud * np.array([1024.0, 1.0, 0.125])
+        np.testing.assert_array_equal(
+            outlier_split(cloud, random_state=0)[1], outlier_split(scaled, random_state=0)[1]
+        )
+
+    def test_held_out_rows_lie_farther_out(self, cloud: np.ndarray) -> None:
+        train, test = outlier_split(cloud, random_state=0)
+        radius = np.linalg.norm(cloud, axis=1)
+        assert np.median(radius[test]) > np.quantile(radius[train], 0.9)
+
+    def test_splitter_varies_the_forest_and_repeats(self, cloud: np.ndarray) -> None:
+        cv = OutlierSplit(n_splits=4, random_state=7)
+        first, again = list(cv.split(cloud)), list(cv.split(cloud))
+        assert len({tuple(test) for _, test in first}) == cv.get_n_splits() == 4
+        for one, two in zip(first, again, strict=True):
+            np.testing.assert_array_equal(one[1], two[1])
+
+    @pytest.mark.parametrize("cv", [OutlierSplit(3, random_state=0), GapSplit(), TailSplit([0, 2])])
+    def test_splitters_work_in_scikit_learn(self, cv: object, cloud: np.ndarray) -> None:
+        target = cloud @ [1.0, -2.0, 0.5]
+        np.testing.assert_allclose(cross_val_score(LinearRegression(), cloud, target, cv=cv), 1.0)
+        search = GridSearchCV(LinearRegression(), {"fit_intercept": [True, False]}, cv=cv)
+        assert search.fit(cloud, target).n_splits_ in (2, 3)
+
+
+class TestGapAndTail:
+    def test_gap_is_the_middle_third(self, cloud: np.ndarray) -> None:
+        train, test = gap_split(cloud, feature=1)
+        values = cloud[:, 1]
+        below, above = values[train] < values[test].min(), values[train] > values[test].max()
+        assert len(test) == 67
+        assert (below | above).all()
+        assert abs(int(below.sum()) - int(above.sum())) <= 1
+
+    @pytest.mark.parametrize("side", ["lower", "upper", "both"])
+    def test_tail_is_beyond_the_rest(self, side: str, cloud: np.ndarray) -> None:
+        train, test = tail_split(cloud, feature=-1, side=side)
+        values = cloud[:, 2]
+        beyond = {
+            "lower": values[test] < values[train].min(),
+            "upper": values[test] > values[train].max(),
+            "both": np.abs(values[test]) > 0,
+        }[side]
+        assert len(test) == 20
+        assert beyond.all()
+        if side == "both":
+            inside = (values[test] > values[train].min()) & (values[test] < values[train].max())
+            assert not inside.any()
+
+    def test_columns_by_name(self, cloud: np.ndarray) -> None:
+        frame = pd.DataFrame(cloud, columns=["a", "b", "c"])
+        np.testing.assert_array_equal(
+            gap_split(frame, feature="b")[1], gap_split(cloud, feature=1)[1]
+        )
+        with pytest.raises(ValueError, match=r"got 'z'\. Columns: a, b, c"):
+            gap_split(frame, feature="z")
+
+    def test_splitter_skips_columns_that_do_not_vary(self, cloud: np.ndarray) -> None:
+        cloud[:, 1] = 5.0
+        assert GapSplit().get_n_splits(cloud) == len(list(TailSplit().split(cloud))) == 2
+        with pytest.raises(ValueError, match="feature must vary"):
+            gap_split(cloud, feature=1)
+
+
+class TestShift:
+    def test_known_answer(self) -> None:
+        moved = shift([10.0, 20.0, 30.0], [30.0, 40.0])
+        assert moved.mean == pytest.approx(0.75)
+        assert moved.variance == pytest.approx(25 / 400 - 200 / 3 / 400)
+
+    def test_invariant_to_units(self) -> None:
+        generator = np.random.default_rng(1)
+        train, test = generator.normal(size=40), generator.normal(1, 2, size=30)
+        assert shift(3 - 7 * train, 3 - 7 * test) == pytest.approx(
+            (-shift(train, test).mean, shift(train, test).variance)
+        )
+
+    def test_refuses_what_has_no_range(self) -> None:
+        with pytest.raises(ValueError, match="y_train must vary"):
+            shift([1.0, 1.0], [2.0])
+        with pytest.raises(ValueError, match="y_test must be finite"):
+            shift([1.0, 2.0], [np.nan])
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        (np.zeros(5), {}, r"\(rows, features\), got \(5,\)"),
+        ([[1.0, np.nan]] * 20, {}, "X must be finite"),
+        ([["a"], ["b"]], {}, "X must be numeric"),
+        (np.eye(20), {"fraction": 1.5}, "between 0 and 1, got 1.5"),
+        (np.eye(3), {"fraction": 0.1}, "rows on both sides, got 0.1 of 3 rows"),
+    ],
+)
+def test_bad_input_is_refused_clearly(X: object, options: dict[str, float], message: str) -> None:
+    for split in (outlier_split, gap_split, tail_split):
+        with pytest.raises(ValueError, match=message):
+            split(X, **{"fraction": 0.2, **options})
