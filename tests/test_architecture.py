@@ -11,7 +11,7 @@ import accord
 LAYERS: dict[str, int] = {
     **dict.fromkeys(("_version", "_numerics", "_checks"), 0),
     **dict.fromkeys(
-        ("distributions", "agreement", "losses", "metrics", "validation", "splits"), 1
+        ("distributions", "agreement", "losses", "metrics", "validation", "splits", "proximity"), 1
     ),
     **dict.fromkeys(("networks", "training", "ensemble"), 2),
     **dict.fromkeys(("estimators", "tolerance", "calibration", "trust", "persistence"), 3),

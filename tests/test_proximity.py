@@ -1,0 +1,117 @@
+"""Distances to the training data: known answers, invariances, and the rules for training rows."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from accord.proximity import Proximity
+
+
+def brute_force(train, rows, k, *, own=False):
+    """The definition, pair by pair."""
+    mean, std = train.mean(axis=0), train.std(axis=0)
+    a, b = (rows - mean) / std, (train - mean) / std
+    pairs = np.linalg.norm(a[:, None] - b[None], axis=2)
+    if own:
+        np.fill_diagonal(pairs, np.inf)
+    return np.sort(pairs, axis=1)[:, :k].mean(axis=1)
+
+
+@pytest.mark.parametrize("d", [1, 3, 10, 11, 40])
+def test_equals_the_definition_by_either_route(d):
+    rng = np.random.default_rng(d)
+    train, new = rng.normal(size=(60, d)), 2 * rng.normal(size=(25, d))
+    near = Proximity(n_neighbors=4).fit(train)
+    np.testing.assert_allclose(near.distance(new), brute_force(train, new, 4), rtol=1e-12)
+    np.testing.assert_allclose(
+        near.distance_leave_one_out(), brute_force(train, train, 4, own=True), rtol=1e-12
+    )
+
+
+@pytest.mark.parametrize("d", [2, 15])
+def test_a_training_row_asked_as_new_finds_itself(d):
+    train = np.random.default_rng(0).normal(size=(30, d))
+    near = Proximity(n_neighbors=1).fit(train)
+    assert np.all(near.distance(train) == 0)
+    assert np.all(near.distance_leave_one_out() > 0)
+
+
+def test_repeated_rows_are_neighbours_of_each_other():
+    train = np.repeat(np.random.default_rng(1).normal(size=(10, 3)), 3, axis=0)
+    near = Proximity(n_neighbors=2).fit(train)
+    assert np.all(near.distance_leave_one_out() == 0)
+
+
+def test_units_and_constant_features_do_not_matter():
+    rng = np.random.default_rng(2)
+    train, new = rng.normal(size=(50, 3)), rng.normal(size=(20, 3))
+    scale, shift = np.array([1e-3, 1.0, 1e4]), np.array([5.0, -1.0, 100.0])
+    plain = Proximity().fit(train).distance(new)
+    other = Proximity().fit(train * scale + shift).distance(new * scale + shift)
+    np.testing.assert_allclose(other, plain, rtol=1e-9)
+
+    def widen(X, value):
+        return np.column_stack([X, np.full(len(X), value)])
+
+    constant = Proximity().fit(widen(train, 0.1)).distance(widen(new, 7.0))
+    np.testing.assert_allclose(constant, plain, rtol=1e-12)
+
+
+def test_only_constant_features_leave_no_distance():
+    near = Proximity().fit(np.full((6, 2), 0.1))
+    assert np.all(near.distance([[0.1, 0.1], [3.0, 4.0]]) == 0)
+
+
+def test_leave_one_out_resembles_new_rows_of_the_same_density():
+    """Mean of 2,000 distances, deviation about .5 each: 5 % is more than three standard errors."""
+    rng = np.random.default_rng(3)
+    near = Proximity().fit(rng.normal(size=(2000, 4)))
+    fresh = near.distance(rng.normal(size=(2000, 4)))
+    assert near.distance_leave_one_out().mean() == pytest.approx(fresh.mean(), rel=0.05)
+    assert near.quantile(0.5) == pytest.approx(np.median(fresh), rel=0.05)
+
+
+def test_subset_of_references_serves_training_and_new_rows_alike():
+    rng = np.random.default_rng(4)
+    train = rng.normal(size=(3000, 3))
+    near = Proximity(max_references=300, random_state=0).fit(train)
+    assert len(near.references_) == 300
+    assert len(near.distance_leave_one_out()) == 3000
+    fresh = near.distance(rng.normal(size=(3000, 3)))
+    assert near.distance_leave_one_out().mean() == pytest.approx(fresh.mean(), rel=0.05)
+    again = clone(near).fit(train)
+    np.testing.assert_array_equal(again.references_, near.references_)
+
+
+def test_few_rows_lower_the_number_of_neighbours():
+    near = Proximity(n_neighbors=5).fit([[0.0], [1.0], [3.0]])
+    np.testing.assert_allclose(
+        near.distance([[0.0]]), brute_force(np.array([[0.0], [1.0], [3.0]]), np.zeros((1, 1)), 2)
+    )
+
+
+def test_state_is_numbers_and_arrays_only():
+    near = Proximity().fit(np.random.default_rng(5).normal(size=(20, 2)))
+    assert all(
+        isinstance(value, (int, np.ndarray)) for key, value in vars(near).items() if key[-1] == "_"
+    )
+
+
+@pytest.mark.parametrize(
+    ("X", "options", "message"),
+    [
+        ([[1.0]], {}, "at least 2 rows"),
+        ([[1.0], [np.nan]], {}, "NaN"),
+        ([[1.0], [2.0]], {"n_neighbors": 0}, "n_neighbors must be at least 1, got 0"),
+        ([[1.0], [2.0]], {"max_references": 1}, "max_references must be at least 2, got 1"),
+    ],
+)
+def test_bad_input(X, options, message):
+    with pytest.raises(ValueError, match=message):
+        Proximity(**options).fit(X)
+
+
+def test_wrong_number_of_columns():
+    near = Proximity().fit(np.eye(4))
+    with pytest.raises(ValueError, match="features"):
+        near.distance(np.eye(3))
