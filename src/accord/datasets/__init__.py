@@ -1,0 +1,24 @@
+"""The data of the literature by name, and toys whose truth is known.
+
+``load("boston")`` gives a small typed object. Files come from the folder that ``ACCORD_DATA``
+names, or from the user's cache, filled from their public address, and are checked by SHA-256.
+"""
+
+from accord.datasets.dataset import Dataset, Truth
+from accord.datasets.entries import Entry, File
+from accord.datasets.loading import load
+from accord.datasets.registry import info, names
+from accord.datasets.toys import make_cubic, make_heteroscedastic, make_homoscedastic
+
+__all__ = [
+    "Dataset",
+    "Entry",
+    "File",
+    "Truth",
+    "info",
+    "load",
+    "make_cubic",
+    "make_heteroscedastic",
+    "make_homoscedastic",
+    "names",
+]
