@@ -1,0 +1,27 @@
+"""Log-probabilities of intervals that hold in the tails: the base on which everything stands."""
+
+from accord._numerics.families import (
+    LAPLACE,
+    LOGISTIC,
+    NORMAL,
+    UNIFORM,
+    FamilyName,
+    StandardFamily,
+    family_named,
+    student_t,
+)
+from accord._numerics.interval import log_agreement, log_between, log_within
+
+__all__ = [
+    "LAPLACE",
+    "LOGISTIC",
+    "NORMAL",
+    "UNIFORM",
+    "FamilyName",
+    "StandardFamily",
+    "family_named",
+    "log_agreement",
+    "log_between",
+    "log_within",
+    "student_t",
+]
