@@ -62,6 +62,7 @@ def train(
     **Shape**: x (S, N, fan_in), y (S, N).
 
     Example:
+        >>> from accord.probabilistic_backprop import initial_posterior, output_moments
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(1, 200, 1))
         >>> posterior = initial_posterior((1, 20, 1), [rng])
