@@ -1,0 +1,167 @@
+"""Unions of disjoint intervals, row by row: what a rule allows the prediction to be.
+
+Nearly every agreement rule says of a prediction ŷ, given the datum y, that it must lie in a union
+of intervals. Intersection, union and complement of such sets are again such sets, so a compound
+rule keeps the closed form of its parts: P(A) = Σ_k [F(upper_k) − F(lower_k)].
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+INFINITY = float("inf")
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """K disjoint intervals [origin + lower, origin + upper] for each row.
+
+    Bounds are kept as offsets from an origin, because y ± ε rounds to y when ε is small beside y:
+    the narrow form (centre, half-width) stays exact. An empty interval has lower > upper, so that
+    rows with fewer than K intervals need no ragged arrays. Nothing here branches on values, so the
+    algebra runs under ``torch.func.vmap`` and is differentiable in the bounds.
+
+    Args:
+        origin: the datum where ``anchored``, else 0.
+        lower: lower offsets; −inf for none.
+        upper: upper offsets; +inf for none.
+        anchored: whether the offsets count from the datum.
+        bounded: whether every non-empty interval is finite, whatever the data.
+
+    **Shape**: origin (*S); lower and upper (K, *S).
+
+    Example:
+        >>> y = torch.tensor([1.0, 2.0])
+        >>> band = Intervals.around(y, -0.5, 0.5)
+        >>> band.lower_bounds.tolist(), band.upper_bounds.tolist()
+        ([[0.5, 1.5]], [[1.5, 2.5]])
+        >>> (~band).upper_bounds.tolist()
+        [[0.5, 1.5], [inf, inf]]
+    """
+
+    origin: Tensor
+    lower: Tensor
+    upper: Tensor
+    anchored: bool
+    bounded: bool
+
+    @classmethod
+    def around(
+        cls, y: Tensor, lower: Tensor | float, upper: Tensor | float, *, bounded: bool = True
+    ) -> "Intervals":
+        """One interval [y + lower, y + upper] per row."""
+        return cls(y, _per_row(lower, y), _per_row(upper, y), anchored=True, bounded=bounded)
+
+    @classmethod
+    def between(cls, y: Tensor, lower: Tensor | float, upper: Tensor | float) -> "Intervals":
+        """One interval [lower, upper] per row of y, wherever y is."""
+        low, high = _per_row(lower, y), _per_row(upper, y)
+        # Not taken as bounded: given bounds may be infinite, also in some rows only.
+        return cls(torch.zeros_like(y), low, high, anchored=False, bounded=False)
+
+    @property
+    def lower_bounds(self) -> Tensor:
+        return self.origin + self.lower
+
+    @property
+    def upper_bounds(self) -> Tensor:
+        return self.origin + self.upper
+
+    def __and__(self, other: "Intervals") -> "Intervals":
+        left, right = _on_one_origin(self, other)
+        # Pairwise intersections of two disjoint families are disjoint.
+        lower = torch.maximum(left.lower[:, None], right.lower[None]).flatten(0, 1)
+        upper = torch.minimum(left.upper[:, None], right.upper[None]).flatten(0, 1)
+        lower, upper = _empty_where(lower > upper, lower, upper)
+        bounded = left.bounded or right.bounded
+        return Intervals(left.origin, lower, upper, anchored=left.anchored, bounded=bounded)
+
+    def __or__(self, other: "Intervals") -> "Intervals":
+        left, right = _on_one_origin(self, other)
+        lower, upper = _merged(
+            torch.cat([left.lower, right.lower]), torch.cat([left.upper, right.upper])
+        )
+        bounded = left.bounded and right.bounded
+        return Intervals(left.origin, lower, upper, anchored=left.anchored, bounded=bounded)
+
+    def __invert__(self) -> "Intervals":
+        lower, order = self.lower.sort(dim=0)
+        upper = self.upper.gather(0, order)
+        # The gaps between neighbours; an empty interval sorts last and starts a gap at +inf.
+        edge = torch.full_like(lower[:1], INFINITY)
+        gap_lower = torch.cat([-edge, torch.where(lower > upper, edge, upper)])
+        gap_upper = torch.cat([lower, edge])
+        gap_lower, gap_upper = _empty_where(gap_lower >= gap_upper, gap_lower, gap_upper)
+        return Intervals(self.origin, gap_lower, gap_upper, anchored=self.anchored, bounded=False)
+
+    def log_measure(
+        self,
+        *,
+        within: Callable[[Tensor, Tensor], Tensor],
+        between: Callable[[Tensor, Tensor], Tensor],
+    ) -> Tensor:
+        """Log-probability of the union, log Σ_k P(lower_k ≤ ŷ ≤ upper_k).
+
+        Args:
+            within: (center, half_width) → log P(|ŷ − center| ≤ half_width), for finite bounds.
+            between: (lower, upper) → log P(lower ≤ ŷ ≤ upper), where a bound is infinite.
+
+        **Shape**: both are called with (K, *S) and return that; the result is (*S).
+        """
+        filled = self.upper > self.lower
+        finite = filled & self.lower.isfinite() & self.upper.isfinite()
+        # Placeholders keep NaN out of values and gradients where the other form is meant.
+        low = torch.where(finite, self.lower, -1.0)
+        high = torch.where(finite, self.upper, 1.0)
+        log_terms = within(self.origin + (low + high) / 2, (high - low) / 2)
+        if not self.bounded:
+            open_ = filled & ~finite
+            low = torch.where(open_, self.lower_bounds, -INFINITY)
+            high = torch.where(open_, self.upper_bounds, INFINITY)
+            log_terms = torch.where(finite, log_terms, between(low, high))
+        return log_sum(torch.where(filled, log_terms, -INFINITY))
+
+
+def log_sum(log_terms: Tensor) -> Tensor:
+    """log Σ exp over the first axis, with zero gradient (not NaN) where every term is −inf."""
+    if log_terms.shape[0] == 1:
+        return log_terms[0]
+    top = log_terms.detach().amax(0)
+    top = torch.where(top.isfinite(), top, 0.0)
+    total = (log_terms - top).exp().sum(0)
+    positive = total > 0
+    return torch.where(positive, torch.where(positive, total, 1.0).log() + top, -INFINITY)
+
+
+def _per_row(bound: Tensor | float, y: Tensor) -> Tensor:
+    offset = bound.to(y) if isinstance(bound, Tensor) else y.new_tensor(bound)
+    return offset.expand(y.shape)[None]
+
+
+def _on_one_origin(a: Intervals, b: Intervals) -> tuple[Intervals, Intervals]:
+    if a.anchored == b.anchored:
+        return a, b
+    return _absolute(a), _absolute(b)
+
+
+def _absolute(a: Intervals) -> Intervals:
+    origin = torch.zeros_like(a.origin)
+    return Intervals(origin, a.lower_bounds, a.upper_bounds, anchored=False, bounded=a.bounded)
+
+
+def _empty_where(mask: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+    return torch.where(mask, INFINITY, lower), torch.where(mask, -INFINITY, upper)
+
+
+def _merged(lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:
+    """Join overlapping and touching intervals; the first of a group takes the group's end."""
+    lower, order = lower.sort(dim=0)
+    reach = upper.gather(0, order).cummax(dim=0).values
+    starts = torch.cat([torch.ones_like(lower[:1], dtype=torch.bool), lower[1:] > reach[:-1]])
+    ends = [reach[-1]]
+    for k in range(len(lower) - 2, -1, -1):
+        ends.append(torch.where(starts[k + 1], reach[k], ends[-1]))
+    upper = torch.stack(ends[::-1])
+    return _empty_where(~starts | (lower > upper), lower, upper)

@@ -1,0 +1,242 @@
+"""What an agreement rule is, and how rules combine.
+
+A rule is the Boolean B(ŷ, y) of the probability of agreement
+
+    p(A | M, D, B) = ∫∫ ρ(ŷ | M) Θ(B(ŷ, y)) ρ(y) dŷ dy.
+
+It can be asked two things: whether a pair agrees (``rule(y_hat, y)``), and which predictions would
+agree with a datum (``rule.intervals(y)``), a union of intervals, which gives the closed forms. A
+Python callable answers only the first. Rules combine with ``&``, ``|`` and ``~``, and print
+themselves in the words that `accord.agreement.parse_rule` reads.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, ClassVar, Literal, Self, final
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from torch import Tensor
+
+from accord.agreement.intervals import Intervals
+from accord.agreement.parameters import equal, to_array
+
+Dependence = Literal["difference", "prediction", "both"]
+"""What a rule looks at: ŷ − y alone, ŷ alone, or both."""
+
+Predicate = Callable[[NDArray[np.float64], NDArray[np.float64]], Any]
+"""A Python callable that decides agreement, elementwise."""
+
+
+class Rule(ABC):
+    """A Boolean statement about a prediction and a datum.
+
+    Example:
+        >>> from accord.agreement import AtLeast, Within
+        >>> rule = Within(0.5) & AtLeast()
+        >>> rule
+        Within(0.5) & AtLeast()
+        >>> str(rule)
+        'within 0.5 and at least the datum'
+        >>> rule([1.2, 0.9, 2.0], [1.0, 1.0, 1.0])
+        array([ True, False, False])
+        >>> str(Within(0.5) | Rule.from_callable(lambda y_hat, y: y_hat > 9, name="over nine"))
+        'within 0.5 or over nine'
+    """
+
+    _looks_at: ClassVar[Dependence] = "both"
+    _is_delta: ClassVar[bool] = False
+
+    @property
+    def depends_on(self) -> Dependence:
+        """Whether the rule looks at ŷ − y alone, at ŷ alone, or at both."""
+        if isinstance(self, Both | Either):
+            left, right = self.left.depends_on, self.right.depends_on
+            return left if left == right else "both"
+        return self.rule.depends_on if isinstance(self, Negated) else self._looks_at
+
+    @property
+    def is_density(self) -> bool:
+        """Whether agreement has a density instead of a probability: Θ(B) contains δ(ŷ − y)."""
+        if isinstance(self, Both):
+            return self.left.is_density or self.right.is_density
+        if isinstance(self, Either):
+            return self.left.is_density and self.right.is_density
+        return self._is_delta
+
+    @abstractmethod
+    def intervals(self, y: Tensor) -> Intervals | None:
+        """The predictions that agree with y, as disjoint intervals; None if there is no such form.
+
+        **Shape**: y (*S) → bounds (K, *S).
+        """
+
+    @abstractmethod
+    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """B(ŷ, y), elementwise on arrays that broadcast."""
+
+    @abstractmethod
+    def __str__(self) -> str: ...
+
+    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> NDArray[np.bool_]:
+        """Whether each pair agrees."""
+        return self._holds(to_array(y_hat), to_array(y))
+
+    @staticmethod
+    def from_callable(function: Predicate, *, name: str | None = None) -> "Custom":
+        """A rule from ``function(y_hat, y) -> bool``, which must work elementwise on arrays."""
+        return Custom(function, name if name is not None else _name_of(function))
+
+    def take(self, rows: Any) -> Self:
+        """The rule for selected rows: per-row numbers are indexed, others stay."""
+        changed: dict[str, Any] = {}
+        for name in self._field_names():
+            value = getattr(self, name)
+            if isinstance(value, Rule):
+                changed[name] = value.take(rows)
+            elif isinstance(value, np.ndarray | Tensor):
+                changed[name] = value[rows]
+        return replace(self, **changed)  # type: ignore[type-var]  # every final rule is a dataclass
+
+    def _field_names(self) -> list[str]:
+        return [field.name for field in fields(self)]  # type: ignore[arg-type]  # as above
+
+    def __and__(self, other: "Rule | Predicate") -> "Both":
+        return Both(self, as_rule(other))
+
+    def __rand__(self, other: Predicate) -> "Both":
+        return Both(as_rule(other), self)
+
+    def __or__(self, other: "Rule | Predicate") -> "Either":
+        return Either(self, as_rule(other))
+
+    def __ror__(self, other: Predicate) -> "Either":
+        return Either(as_rule(other), self)
+
+    def __invert__(self) -> "Rule":
+        return self.rule if isinstance(self, Negated) else Negated(self)
+
+    def __eq__(self, other: object) -> bool:
+        if type(self) is not type(other):
+            return NotImplemented
+        return all(equal(getattr(self, name), getattr(other, name)) for name in self._field_names())
+
+    def __hash__(self) -> int:
+        return hash((type(self), repr(self)))
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Custom(Rule):
+    """Agreement as a Python callable decides; made by `Rule.from_callable`."""
+
+    function: Predicate
+    name: str
+
+    def intervals(self, y: Tensor) -> None:
+        return None
+
+    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        # Broadcast first: a callable that looks at one side only still answers for every pair.
+        y_hat, y = np.broadcast_arrays(y_hat, y)
+        answer, shape = np.asarray(self.function(y_hat, y)), y.shape
+        if answer.dtype != np.bool_ or answer.shape != shape:
+            raise ValueError(
+                f"an agreement rule must answer with booleans of shape {shape}, got "
+                f"{answer.dtype} of shape {answer.shape} from {self.name!r}. "
+                "Write it with elementwise comparisons of both arrays."
+            )
+        return answer
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __repr__(self) -> str:
+        return f"Rule.from_callable(..., name={self.name!r})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Both(Rule):
+    """Agreement under two rules at once; made by ``&``."""
+
+    left: Rule
+    right: Rule
+
+    def intervals(self, y: Tensor) -> Intervals | None:
+        left, right = self.left.intervals(y), self.right.intervals(y)
+        return None if left is None or right is None else left & right
+
+    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return self.left._holds(y_hat, y) & self.right._holds(y_hat, y)
+
+    def __str__(self) -> str:
+        return f"{_bracketed(self.left, Either)} and {_bracketed(self.right, Either, Both)}"
+
+    def __repr__(self) -> str:
+        left = _bracketed(self.left, Either, show=repr)
+        return f"{left} & {_bracketed(self.right, Either, Both, show=repr)}"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Either(Rule):
+    """Agreement under at least one of two rules; made by ``|``."""
+
+    left: Rule
+    right: Rule
+
+    def intervals(self, y: Tensor) -> Intervals | None:
+        left, right = self.left.intervals(y), self.right.intervals(y)
+        return None if left is None or right is None else left | right
+
+    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return self.left._holds(y_hat, y) | self.right._holds(y_hat, y)
+
+    def __str__(self) -> str:
+        return f"{self.left} or {_bracketed(self.right, Either)}"
+
+    def __repr__(self) -> str:
+        return f"{self.left!r} | {_bracketed(self.right, Either, show=repr)}"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Negated(Rule):
+    """Agreement where another rule disagrees; made by ``~``."""
+
+    rule: Rule
+
+    def intervals(self, y: Tensor) -> Intervals | None:
+        inner = self.rule.intervals(y)
+        return None if inner is None else ~inner
+
+    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        return ~self.rule._holds(y_hat, y)
+
+    def __str__(self) -> str:
+        return f"not {_bracketed(self.rule, Either, Both)}"
+
+    def __repr__(self) -> str:
+        return f"~{_bracketed(self.rule, Either, Both, show=repr)}"
+
+
+def as_rule(rule: Rule | Predicate) -> Rule:
+    """A rule as it is, a callable as a rule."""
+    if isinstance(rule, Rule):
+        return rule
+    if callable(rule):
+        return Rule.from_callable(rule)
+    raise TypeError(
+        f"a rule for single rows must be an agreement rule or a callable, got {rule!r}. "
+        "Use for instance Within(0.5); inside a rule over all rows, Share(Within(0.5), 0.95)."
+    )
+
+
+def _name_of(function: Predicate) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
+
+
+def _bracketed(rule: Rule, *weaker: type[Rule], show: Callable[[Rule], str] = str) -> str:
+    return f"({show(rule)})" if isinstance(rule, weaker) else show(rule)
