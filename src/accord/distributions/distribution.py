@@ -1,0 +1,341 @@
+"""What every distribution answers, for all its rows at once."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from copy import copy
+from math import prod
+from typing import Any, Self, final
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from accord._checks import (
+    RandomState,
+    check_count,
+    check_fits,
+    check_non_negative,
+    check_not_empty,
+    check_not_nan,
+    check_ordered,
+    check_probability,
+    generator_from,
+)
+from accord.distributions.conversion import Values, broadcast, to_tensor
+from accord.distributions.inversion import invert
+
+Generator = np.random.Generator | np.random.RandomState
+TensorMap = Callable[[Tensor, int], Tensor]
+
+# Elements evaluated at a time: temporaries take a few megabytes, whatever the number of rows.
+_CHUNK = 2**18
+_ZERO = torch.zeros(())
+
+
+class Distribution(ABC):
+    """A batch of independent one-dimensional distributions, one per element of ``shape``.
+
+    Built from numbers, lists or numpy arrays it answers in numpy (float64); built from tensors it
+    answers in tensors of the same dtype and device, through which gradients flow.
+
+    **Shape**: usually ``(N,)`` for N rows, ``(N, K)`` for K outputs, ``(M, N)`` for M members.
+
+    >>> from accord.distributions import Normal
+    >>> rows = Normal(mean=[0.0, 1.0, 2.0], std=1.0)
+    >>> rows.shape, len(rows)
+    ((3,), 3)
+    >>> rows.interval(0.95).round(2)
+    array([[-1.96,  1.96],
+           [-0.96,  2.96],
+           [ 0.04,  3.96]])
+    >>> rows[1:].cdf([1.0, 2.0])
+    array([0.5, 0.5])
+    """
+
+    # Subclasses work on tensors; the methods of this class convert, check shapes, flatten the batch
+    # and go through it in chunks. `_numpy` says in which kind to answer.
+    _numpy: bool
+
+    @property
+    @abstractmethod
+    def _reference(self) -> Tensor:
+        """A tensor of the batch's shape, dtype and device."""
+
+    @property
+    @abstractmethod
+    def _width(self) -> int:
+        """Numbers held per row: what a row costs to evaluate."""
+
+    @abstractmethod
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        """The same distribution with ``function(tensor, lead)`` in place of each tensor.
+
+        ``lead`` is the number of axes (of members) in front of the batch's own axes.
+        """
+
+    @abstractmethod
+    def _mean(self) -> Tensor: ...
+
+    @abstractmethod
+    def _variances(self) -> tuple[Tensor, Tensor]:
+        """The aleatoric and the epistemic part of the variance."""
+
+    @abstractmethod
+    def _log_prob(self, value: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
+        """log P(Y ≤ value) where sign is 1, log P(Y ≥ value) where it is −1."""
+
+    @abstractmethod
+    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor: ...
+
+    @abstractmethod
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        """Two points between which the quantile lies, the same tensor twice if it is known.
+
+        p is the probability below and q = 1 − p the one above: the smaller of the two counts.
+        """
+
+    @abstractmethod
+    def _draw(self, n: int, rng: Generator) -> Tensor: ...
+
+    @abstractmethod
+    def _describe(self) -> str:
+        """The arguments as ``repr`` shows them."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The batch's shape."""
+        return tuple(self._reference.shape)
+
+    @property
+    def mean(self) -> Values:
+        """E[Y] per row; NaN where it does not exist (Student-t with df ≤ 1)."""
+        return self._answer(self._mean())
+
+    @property
+    def variance(self) -> Values:
+        """E[(Y − E[Y])²] per row: the sum of the aleatoric and the epistemic variance."""
+        aleatoric, epistemic = self._variances()
+        return self._answer(aleatoric + epistemic)
+
+    @property
+    def std(self) -> Values:
+        """The standard deviation per row, √variance."""
+        aleatoric, epistemic = self._variances()
+        return self._answer((aleatoric + epistemic).sqrt())
+
+    @property
+    def aleatoric(self) -> Values:
+        """The standard deviation of the noise: what more members would not take away."""
+        return self._answer(self._variances()[0].sqrt())
+
+    @property
+    def epistemic(self) -> Values:
+        """The standard deviation between members: what the model does not know."""
+        return self._answer(self._variances()[1].sqrt())
+
+    def log_prob(self, value: Values) -> Values:
+        """log density at ``value``: a scalar, or an array of shape ``(..., *shape)``."""
+        return self._answer(self._evaluate("_log_prob", self._receive("value", value)))
+
+    def pdf(self, value: Values) -> Values:
+        """Density at ``value``: a scalar, or an array of shape ``(..., *shape)``."""
+        return self._answer(self._evaluate("_log_prob", self._receive("value", value)).exp())
+
+    def cdf(self, value: Values) -> Values:
+        """P(Y ≤ value): a scalar, or an array of shape ``(..., *shape)``."""
+        points = self._receive("value", value)
+        log_cdf = self._evaluate("_log_tail", points, torch.ones_like(points))
+        return self._answer(log_cdf.exp())
+
+    def log_interval_prob(self, lower: Values, upper: Values) -> Values:
+        """log P(lower ≤ Y ≤ upper); either bound may be infinite.
+
+        >>> from accord.distributions import Normal
+        >>> float(Normal(0.0, 1.0).log_interval_prob(40.0, float("inf")))
+        -804.608...
+        """
+        low, high = self._receive("lower", lower), self._receive("upper", upper)
+        check_ordered("lower", low, "upper", high)
+        return self._answer(self._evaluate("_log_between", low, high))
+
+    def log_within_prob(self, center: Values, half_width: Values) -> Values:
+        """log P(|Y − center| ≤ half_width), in the form in which a narrow window loses no digit.
+
+        >>> from accord.distributions import Normal
+        >>> float(Normal(0.0, 1.0).log_within_prob(1e3, 1e-20))
+        -500046.277...
+        """
+        middle, half = self._receive("center", center), self._receive("half_width", half_width)
+        check_non_negative("half_width", half)
+        return self._answer(self._evaluate("_log_within", middle, half))
+
+    def quantile(self, alpha: Values) -> Values:
+        """The smallest y with P(Y ≤ y) ≥ alpha.
+
+        **Shape**: a scalar ``alpha`` gives ``shape``, levels ``(K,)`` give ``(*shape, K)``.
+
+        >>> from accord.distributions import Normal
+        >>> Normal([0.0, 10.0], 1.0).quantile([0.025, 0.975]).round(2)
+        array([[-1.96,  1.96],
+               [ 8.04, 11.96]])
+        """
+        levels = to_tensor("alpha", alpha, torch.float64, self._reference.device).detach()
+        check_probability("alpha", levels)
+        if levels.ndim > 1:
+            raise ValueError(
+                f"alpha must be a scalar or one-dimensional, got shape {tuple(levels.shape)}. "
+                "Pass the levels as one list; every row answers all of them."
+            )
+        quantiles = self._quantiles(levels.reshape(-1), 1 - levels.reshape(-1))
+        return self._answer(quantiles if levels.ndim else quantiles[..., 0])
+
+    def interval(self, coverage: float) -> Values:
+        """The central interval: (1 − coverage)/2 of the probability on either side.
+
+        **Shape**: ``(*shape, 2)``, lower and upper end.
+        """
+        check_probability("coverage", coverage, strict=True, remedy="Write 0.95 for 95 %.")
+        tail = (1 - torch.tensor(coverage, dtype=torch.float64)) / 2
+        tails = torch.stack([tail, 1 - tail]).to(self._reference.device)
+        return self._answer(self._quantiles(tails, tails.flip(0)))
+
+    def sample(self, n: int, *, random_state: RandomState = None) -> Values:
+        """Independent draws of every row.
+
+        **Shape**: ``(n, *shape)``.
+
+        >>> from accord.distributions import Normal
+        >>> Normal([0.0, 10.0], 1.0).sample(3, random_state=0).round(1)
+        array([[ 1.9, 11.2],
+               [ 1.5,  9.9],
+               [ 0.3,  9.4]])
+        """
+        check_count("n", n)
+        return self._answer(self._draw(int(n), generator_from(random_state)))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("a distribution of shape () has no rows, got len(). Use [None] lists.")
+        return self.shape[0]
+
+    def __getitem__(self, rows: Any) -> Self:
+        """The selected rows: an index, a slice, an index array, a mask, or a tuple of these."""
+        index = tuple(_as_index(part) for part in (rows if isinstance(rows, tuple) else (rows,)))
+        if len(index) > len(self.shape):
+            raise IndexError(
+                f"at most {len(self.shape)} indices fit the shape {self.shape}, got {len(index)}. "
+                "Index the rows only."
+            )
+        selected = self._map(lambda tensor, lead: tensor[(slice(None),) * lead + index])
+        check_not_empty("the selection of rows", selected._reference)
+        return selected
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._describe()})"
+
+    @final
+    def _receive(self, name: str, value: Values) -> Tensor:
+        """A user's value as a tensor of this distribution's kind, checked to fit its shape."""
+        if self._numpy and isinstance(value, Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{name} requires a gradient but the {type(self).__name__} was built from arrays, "
+                "got a tensor with requires_grad=True. Build the distribution from tensors."
+            )
+        reference = self._reference
+        tensor = to_tensor(name, value, reference.dtype, reference.device)
+        check_fits(name, tensor, self.shape, owner=type(self).__name__)
+        check_not_nan(name, tensor)
+        return tensor.expand(np.broadcast_shapes(tensor.shape, self.shape))
+
+    @final
+    def _answer(self, tensor: Tensor) -> Values:
+        if not self._numpy:
+            return tensor.to(self._reference.dtype)
+        return tensor.detach().numpy()[()]
+
+    @final
+    def _replace(self, **attributes: Any) -> Self:
+        """A copy with some attributes exchanged, without repeating the constructor's checks."""
+        other = copy(self)
+        vars(other).update(attributes)
+        return other
+
+    @final
+    def _flat(self) -> Self:
+        """The same distribution with its batch axes merged into one."""
+        n, axes = prod(self.shape), len(self.shape)
+        return self._map(lambda t, lead: t.reshape(*t.shape[:lead], n, *t.shape[lead + axes :]))
+
+    @final
+    def _evaluate(self, method: str, *values: Tensor) -> Tensor:
+        """``method`` of the flattened distribution at ``values`` ``(..., *shape)``, in chunks."""
+        shape, n = self.shape, prod(self.shape)
+        points = broadcast(*values)
+        outer = points[0].shape[: points[0].ndim - len(shape)]
+        flat, points = self._flat(), [point.reshape(*outer, n) for point in points]
+        step = max(1, _CHUNK // (self._width * max(1, prod(outer))))
+        parts = []
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            part = flat if step >= n else flat._map(_rows_of(rows))
+            parts.append(getattr(part, method)(*(point[..., rows] for point in points)))
+        return torch.cat(parts, dim=-1).reshape((*outer, *shape))
+
+    @final
+    def _quantile(self, p: Tensor, q: Tensor) -> Tensor:
+        """The point with probability p below and q above, for a flat batch with levels in front."""
+        lower, upper = self._bracket(p, q)
+        if lower is upper:
+            return lower
+        with torch.no_grad():
+            exact, shape = self._map(lambda tensor, _: tensor.double()), lower.shape
+
+            def evaluate(index: Tensor, points: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+                part = exact._map(_rows_of(index % shape[-1]))
+                return part._log_tail(points, sign), part._log_prob(points)
+
+            normal = exact._mean() + sum(exact._variances(), _ZERO).sqrt() * torch.special.ndtri(p)
+            start = torch.where(normal.isfinite(), normal, (lower + upper) / 2)
+            problem = (level.expand(shape).reshape(-1) for level in (p, q, lower, upper, start))
+            return invert(evaluate, *problem).reshape(shape)
+
+    @final
+    def _quantiles(self, p: Tensor, q: Tensor) -> Tensor:
+        """Levels ``(K,)`` below and above to quantiles ``(*shape, K)``."""
+        levels = [level.reshape(-1, *(1 for _ in self.shape)) for level in (p, q)]
+        levels = [level.expand(-1, *self.shape) for level in levels]
+        return self._evaluate("_quantile", *levels).movedim(0, -1)
+
+
+class Smoothable(Distribution):
+    """A distribution whose probabilities can be averaged over a moving window in closed form."""
+
+    @abstractmethod
+    def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
+        """log of the mean density over |v − value| ≤ half_width, the density where it is 0."""
+
+    @abstractmethod
+    def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
+        """log of the mean of P(Y ≤ v), or P(Y ≥ v) for sign −1, over |v − value| ≤ half_width."""
+
+    @abstractmethod
+    def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
+        """log of the mean of P(|Y − c| ≤ half_width) over |c − center| ≤ window."""
+
+
+def _rows_of(rows: slice | Tensor) -> TensorMap:
+    return lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)]
+
+
+def _as_index(part: Any) -> Any:
+    if part is None or part is Ellipsis:
+        raise TypeError(f"rows must be an index, slice, array or mask, got {part}. Name the rows.")
+    if isinstance(part, int | slice | Tensor):
+        return part
+    return torch.from_numpy(np.array(part))

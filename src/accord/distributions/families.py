@@ -1,0 +1,228 @@
+"""The location-scale families: a location, a scale and a standard family."""
+
+from abc import abstractmethod
+from typing import Self, final
+
+import torch
+from torch import Tensor
+
+from accord._checks import check_ordered, check_positive
+from accord._numerics import (
+    LAPLACE,
+    LOGISTIC,
+    NORMAL,
+    UNIFORM,
+    StandardFamily,
+    log_between,
+    log_within,
+    student_t,
+)
+from accord._numerics.student import StudentTFamily
+from accord.distributions.averages import log_mean_cdf, log_mean_within
+from accord.distributions.conversion import Values, shown, to_tensors
+from accord.distributions.distribution import Distribution, Generator, Smoothable, TensorMap
+
+
+class LocationScale(Smoothable):
+    """Y = μ + sZ with Z from a standard family: every probability is one of Z at (y − μ)/s."""
+
+    _location: Tensor
+    _scale: Tensor
+
+    @property
+    @abstractmethod
+    def _family(self) -> StandardFamily: ...
+
+    @property
+    def scale(self) -> Values:
+        """The scale s per row: the standard deviation only of a normal distribution."""
+        return self._answer(self._scale)
+
+    @property
+    def _reference(self) -> Tensor:
+        return self._location
+
+    @property
+    def _width(self) -> int:
+        return 1
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(
+            _location=function(self._location, lead), _scale=function(self._scale, lead)
+        )
+
+    def _mean(self) -> Tensor:
+        heavy = isinstance(self._family, StudentTFamily) and self._family.df <= 1
+        return self._location * torch.nan if heavy else self._location
+
+    def _variances(self) -> tuple[Tensor, Tensor]:
+        return self._family.variance * self._scale**2, torch.zeros_like(self._scale)
+
+    def _log_prob(self, value: Tensor) -> Tensor:
+        return self._family.log_pdf(self._standard(value)) - self._scale.log()
+
+    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
+        return self._family.log_cdf(sign * self._standard(value))
+
+    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
+        return log_between(self._family, self._standard(lower), self._standard(upper))
+
+    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
+        return log_within(self._family, self._standard(center), half_width / self._scale)
+
+    def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
+        z, h = self._standard(value), half_width / self._scale
+        return log_within(self._family, z, h, density=True) - self._scale.log()
+
+    def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
+        z = sign * self._standard(value)
+        return log_mean_cdf(self._family, z, half_width / self._scale)
+
+    def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
+        z, s = self._standard(center), self._scale
+        return log_mean_within(self._family, z, half_width / s, window / s)
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        z = self._family.quantile(torch.minimum(p, q))
+        quantile = self._location + self._scale * torch.where(p <= q, z, -z)
+        return quantile, quantile
+
+    def _draw(self, n: int, rng: Generator) -> Tensor:
+        size, generator = (n, *self.shape), torch_generator(rng)
+        noise = self._family.sample(size, generator, dtype=self._location.dtype)
+        return self._location + self._scale * noise.to(self._location.device)
+
+    def _standard(self, value: Tensor) -> Tensor:
+        return (value - self._location) / self._scale
+
+
+@final
+class Normal(LocationScale):
+    """The normal distribution, f(y) = exp(−(y − μ)²/2σ²)/√(2πσ²).
+
+    >>> Normal(mean=[0.0, 1.0], std=[1.0, 2.0]).variance
+    array([1., 4.])
+    """
+
+    def __init__(self, mean: Values, std: Values) -> None:
+        (self._location, self._scale), self._numpy = to_tensors(mean=mean, std=std)
+        check_positive("std", self._scale, remedy=_FLOOR)
+
+    @property
+    def _family(self) -> StandardFamily:
+        return NORMAL
+
+    def _describe(self) -> str:
+        return f"mean={shown(self._location)}, std={shown(self._scale)}"
+
+
+@final
+class Laplace(LocationScale):
+    """The Laplace distribution, f(y) = exp(−|y − μ|/b)/2b, with variance 2b².
+
+    >>> Laplace(mean=[0.0, 1.0], scale=1.0).quantile(0.75).round(4)
+    array([0.6931, 1.6931])
+    """
+
+    def __init__(self, mean: Values, scale: Values) -> None:
+        (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
+        check_positive("scale", self._scale, remedy=_FLOOR)
+
+    @property
+    def _family(self) -> StandardFamily:
+        return LAPLACE
+
+    def _describe(self) -> str:
+        return f"mean={shown(self._location)}, scale={shown(self._scale)}"
+
+
+@final
+class Logistic(LocationScale):
+    """The logistic distribution, F(y) = 1/(1 + exp(−(y − μ)/s)), with variance π²s²/3.
+
+    >>> Logistic(mean=[0.0, 1.0], scale=1.0).cdf(0.0).round(4)
+    array([0.5   , 0.2689])
+    """
+
+    def __init__(self, mean: Values, scale: Values) -> None:
+        (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
+        check_positive("scale", self._scale, remedy=_FLOOR)
+
+    @property
+    def _family(self) -> StandardFamily:
+        return LOGISTIC
+
+    def _describe(self) -> str:
+        return f"mean={shown(self._location)}, scale={shown(self._scale)}"
+
+
+@final
+class StudentT(LocationScale):
+    """The Student-t distribution, f(y) ∝ (1 + z²/df)^{−(df+1)/2} with z = (y − μ)/s.
+
+    Its variance s² df/(df − 2) is infinite for df ≤ 2, and it has no mean (NaN) for df ≤ 1.
+
+    >>> StudentT(df=4, mean=[0.0, 1.0], scale=1.0).variance
+    array([2., 2.])
+    >>> StudentT(df=2, mean=[0.0, 1.0], scale=1.0).std
+    array([inf, inf])
+    """
+
+    def __init__(self, df: float, mean: Values, scale: Values) -> None:
+        (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
+        check_positive("df", df)
+        check_positive("scale", self._scale, remedy=_FLOOR)
+        self._df = float(df)
+
+    @property
+    def df(self) -> float:
+        """The degrees of freedom."""
+        return self._df
+
+    @property
+    def _family(self) -> StandardFamily:
+        return student_t(self._df)
+
+    def _describe(self) -> str:
+        return f"df={self._df:g}, mean={shown(self._location)}, scale={shown(self._scale)}"
+
+
+@final
+class Uniform(LocationScale):
+    """The uniform distribution on [lower, upper].
+
+    >>> Uniform(lower=0.0, upper=[1.0, 2.0]).mean
+    array([0.5, 1. ])
+    """
+
+    def __init__(self, lower: Values, upper: Values) -> None:
+        (low, high), self._numpy = to_tensors(lower=lower, upper=upper)
+        check_ordered("lower", low, "upper", high, strict=True)
+        self._location, self._scale = (low + high) / 2, (high - low) / 2
+
+    @property
+    def _family(self) -> StandardFamily:
+        return UNIFORM
+
+    def _describe(self) -> str:
+        low, high = self._location - self._scale, self._location + self._scale
+        return f"lower={shown(low)}, upper={shown(high)}"
+
+
+_FLOOR = "Use a small positive floor."
+
+
+def torch_generator(rng: Generator) -> torch.Generator:
+    """A torch generator seeded by the next number of a numpy generator."""
+    seed = rng.bytes(8)
+    return torch.Generator().manual_seed(int.from_bytes(seed, "little") >> 1)
+
+
+def gaussian_match(distribution: Distribution) -> Normal:
+    """The normal distribution with the same mean and standard deviation, row by row.
+
+    >>> from accord.distributions import Smoothed
+    >>> gaussian_match(Smoothed(Normal(0.0, 1.0), tolerance=3.0))
+    Normal(mean=0., std=2.)
+    """
+    return Normal(distribution.mean, distribution.std)

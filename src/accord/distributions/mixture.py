@@ -1,0 +1,173 @@
+"""Mixtures: what an ensemble predicts."""
+
+from math import prod
+from typing import Self, final
+
+import torch
+from torch import Tensor
+
+from accord._checks import check_finite, check_non_negative, check_same_shape
+from accord.distributions.conversion import Values, shown, to_tensor
+from accord.distributions.distribution import Distribution, Generator, TensorMap
+from accord.distributions.empirical import Empirical
+from accord.distributions.families import torch_generator
+
+
+@final
+class Mixture(Distribution):
+    """The weighted mixture over the leading axis of its components, Σ_m w_m ρ_m.
+
+    Its mean is μ* = Σ w_m μ_m and its variance the sum of two parts: the aleatoric Σ w_m σ_m²,
+    and the epistemic Σ w_m (μ_m − μ*)² = Σ w_m μ_m² − μ*², the disagreement of the members.
+
+    ``components`` is one distribution whose first axis runs over the members; ``weights`` are
+    uniform unless given, and are normalised to sum to 1.
+
+    **Shape**: components ``(M, *shape)``, weights ``(M,)``; the mixture has ``shape``.
+
+    >>> from accord.distributions import Normal
+    >>> ensemble = Mixture(Normal(mean=[[0.0, 1.0], [2.0, 1.0]], std=1.0))
+    >>> ensemble.mean, ensemble.variance
+    (array([1., 1.]), array([2., 1.]))
+    >>> ensemble.aleatoric, ensemble.epistemic
+    (array([1., 1.]), array([1., 0.]))
+    >>> ensemble.quantile(0.5)
+    array([1., 1.])
+    """
+
+    def __init__(self, components: Distribution, weights: Values | None = None) -> None:
+        if not isinstance(components, Distribution) or isinstance(components, Empirical):
+            raise TypeError(
+                "components must be one distribution with a leading axis of members, got "
+                f"{type(components).__name__}. Stack the members' parameters, as in "
+                "Normal(mean, std) with shape (M, N); pool the draws of Empirical members."
+            )
+        if not components.shape:
+            raise ValueError(
+                "components must have a leading axis of members, got shape (). "
+                "Stack the members' parameters."
+            )
+        self._components, self._numpy = components, components._numpy
+        self._weights = _normalised(weights, components)
+
+    @property
+    def components(self) -> Distribution:
+        """The members, as one distribution with a leading axis."""
+        return self._components
+
+    @property
+    def weights(self) -> Values:
+        """The members' weights, which sum to 1."""
+        return self._answer(self._weights)
+
+    @property
+    def _reference(self) -> Tensor:
+        return self._components._reference[0]
+
+    @property
+    def _width(self) -> int:
+        return self._components._width * self._components.shape[0]
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(_components=self._components._map(function, lead + 1))
+
+    def _mean(self) -> Tensor:
+        return self._average(self._components._mean())
+
+    def _variances(self) -> tuple[Tensor, Tensor]:
+        aleatoric, epistemic = self._components._variances()
+        # Around their own mean: Σ w μ² − μ*² loses its digits, and can turn negative.
+        means = self._components._mean()
+        spread = (means - self._average(means)) ** 2
+        return self._average(aleatoric), self._average(epistemic + spread)
+
+    def _log_prob(self, value: Tensor) -> Tensor:
+        return self._log_average(self._components._log_prob(self._to_members(value)))
+
+    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
+        members = self._to_members(value), self._to_members(sign)
+        return self._log_average(self._components._log_tail(*members))
+
+    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
+        members = self._to_members(lower), self._to_members(upper)
+        return self._log_average(self._components._log_between(*members))
+
+    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
+        members = self._to_members(center), self._to_members(half_width)
+        return self._log_average(self._components._log_within(*members))
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        """Between the members' own quantiles; in the tails, closer.
+
+        F ≥ w_m F_m: with probability p/w_m below it for one member, a point has at least p below it
+        for the mixture. Likewise above.
+        """
+        p, q = self._to_members(p), self._to_members(q)
+        weights = self._weights.to(p).reshape(self._member_shape)
+        lower, upper = self._components._bracket(p, q)
+        lowest = torch.where(weights > 0, lower, torch.inf).amin(self._axis)
+        highest = torch.where(weights > 0, upper, -torch.inf).amax(self._axis)
+        share = (p / weights).clamp(max=1)
+        _, enough = self._components._bracket(share, 1 - share)
+        share = (q / weights).clamp(max=1)
+        short, _ = self._components._bracket(1 - share, share)
+        upper = torch.minimum(highest, enough.amin(self._axis))
+        return torch.maximum(lowest, short.amax(self._axis)), upper
+
+    def _draw(self, n: int, rng: Generator) -> Tensor:
+        flat, generator = self._flat(), torch_generator(rng)
+        n_rows, weights = flat.shape[0], self._weights.cpu()
+        rows = torch.arange(n_rows)
+        step = max(1, 2**20 // (n_rows * self._components._width))
+        draws = []
+        for start in range(0, n, step):
+            size = (min(step, n - start), n_rows)
+            members = weights.multinomial(prod(size), replacement=True, generator=generator)
+            chosen = flat._components._map(_pick(members.reshape(size), rows))
+            draws.append(chosen._draw(1, rng)[0])
+        return torch.cat(draws).reshape((n, *self.shape))
+
+    def _describe(self) -> str:
+        return f"{self._components!r}, weights={shown(self._weights)}"
+
+    @property
+    def _axis(self) -> int:
+        return -1 - self._reference.ndim
+
+    @property
+    def _member_shape(self) -> tuple[int, ...]:
+        return (-1, *(1 for _ in self.shape))
+
+    def _to_members(self, value: Tensor) -> Tensor:
+        return value.unsqueeze(self._axis)
+
+    def _average(self, values: Tensor) -> Tensor:
+        return (self._weights.to(values).reshape(self._member_shape) * values).sum(self._axis)
+
+    def _log_average(self, logs: Tensor) -> Tensor:
+        weights = self._weights.to(logs).reshape(self._member_shape)
+        return torch.logsumexp(logs + weights.log(), dim=self._axis)
+
+
+def _pick(members: Tensor, rows: Tensor) -> TensorMap:
+    """The parameters of one member per row, for several draws at once."""
+    return lambda tensor, lead: tensor[(slice(None),) * (lead) + (members, rows)]
+
+
+def _normalised(weights: Values | None, components: Distribution) -> Tensor:
+    reference = components._reference
+    n_members = components.shape[0]
+    if weights is None:
+        return torch.full(
+            (n_members,), 1 / n_members, dtype=reference.dtype, device=reference.device
+        )
+    tensor = to_tensor("weights", weights, reference.dtype, reference.device)
+    check_same_shape(weights=tensor, members=torch.empty(n_members))
+    check_finite("weights", tensor)
+    check_non_negative("weights", tensor, remedy="Use 0 to leave a member out.")
+    total = tensor.sum()
+    if not bool(total > 0):
+        raise ValueError(
+            "weights must not all be zero, got a sum of 0. Use None for equal weights."
+        )
+    return tensor / total
