@@ -1,0 +1,59 @@
+"""What can be wrong with a table, in words that name the columns and the remedy."""
+
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
+
+
+class TableError(ValueError):
+    """The table's content cannot be used."""
+
+
+class OptionError(ValueError):
+    """What was asked for does not fit: a column that is not there, a file that already exists."""
+
+
+def quoted(name: object, *, limit: int = 60) -> str:
+    r"""A name as it can be shown in one line of text.
+
+    >>> quoted("price"), quoted("a\nb")
+    ("'price'", "'a\\nb'")
+    """
+    text = str(name)
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text) + "'"
+
+
+def listed(names: Iterable[object], *, limit: int = 5) -> str:
+    """Names in a row, the surplus counted.
+
+    >>> listed(["a", "b", "c"]), listed(range(9), limit=2)
+    ("'a', 'b' and 'c'", "'0', '1' and 7 more")
+    """
+    shown = [quoted(name) for name in names]
+    if len(shown) > limit:
+        shown = [*shown[:limit], f"{len(shown) - limit} more"]
+    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" and {shown[-1]}"
+
+
+def near_matches(name: str, names: Sequence[str], *, limit: int = 3) -> list[str]:
+    """The names most like ``name``, letter case and outer spaces aside.
+
+    >>> near_matches("Prize", ["id", "price", "area"])
+    ['price']
+    """
+    plain: dict[str, str] = {}
+    for candidate in names:
+        plain.setdefault(candidate.strip().casefold(), candidate)
+    found = get_close_matches(name.strip().casefold(), list(plain), n=limit, cutoff=0.7)
+    return [plain[match] for match in found]
+
+
+def absent_column(name: str, names: Sequence[str], *, role: str, source: str) -> OptionError:
+    """The error for a column that was asked for and is not in the table."""
+    near = near_matches(name, names)
+    remedy = (
+        f"Did you mean {' or '.join(map(quoted, near))}?"
+        if near
+        else f"Its columns are {listed(names, limit=8)}."
+    )
+    return OptionError(f"{role} column {quoted(name)} is not in {source}. {remedy}")

@@ -1,0 +1,141 @@
+"""Files as people have them: separators, encodings, compression, and all that can be wrong."""
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from accord.tables import OptionError, TableError, open_table, read_header, read_table
+
+
+def written(folder: Path, content: bytes, name: str = "data.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"a,b\n1,x\n2,\n",
+        b"a;b\r\n1;x\r\n2;NA\r\n",
+        b"a\tb\n 1 \t x\n2\tnull\n",
+        b"a|b\n1|x\n2|n/a\n",
+        b"\xef\xbb\xbfa,b\n1,x\n2,NaN\n",
+        "a,b\n1,x\n2,\n".encode("utf-16"),
+        b"\n\n a , b \n1,x\n2,\n\n",
+        b'"a","b"\n"1","x"\n"2",""\n',
+    ],
+    ids=["comma", "semicolon", "tab", "bar", "utf-8 mark", "utf-16", "spaces", "quotes"],
+)
+def test_one_table_however_it_is_written(tmp_path: Path, content: bytes) -> None:
+    table = read_table(written(tmp_path, content))
+    assert table.data.to_pydict() == {"a": ["1", "2"], "b": ["x", None]}
+
+
+def test_compressed_files(tmp_path: Path) -> None:
+    path = written(tmp_path, gzip.compress(b"a,b\n1,2\n"), "data.csv.gz")
+    assert read_table(path).data.to_pydict() == {"a": ["1"], "b": ["2"]}
+    with pytest.raises(TableError, match="cannot be decompressed"):
+        read_table(written(tmp_path, gzip.compress(b"a,b\n1,2\n")[:20], "cut.csv.gz"))
+
+
+def test_cells_may_hold_separators_and_line_ends(tmp_path: Path) -> None:
+    table = read_table(written(tmp_path, b'"a,1",b\n"x\ny",2\n'))
+    assert table.data.to_pydict() == {"a,1": ["x\ny"], "b": ["2"]}
+
+
+def test_parquet_keeps_types_and_streams_in_order(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"a": np.arange(1000), "b": np.arange(1000.0)}), path)
+    assert read_table(path).data.schema.types == [pa.int64(), pa.float64()]
+    with open_table(path, batch_rows=128, columns=["b", "absent"]) as stream:
+        assert stream.columns == ("a", "b")
+        assert stream.n_rows == 1000
+        batches = list(stream.batches)
+    assert max(batch.num_rows for batch in batches) <= 128
+    assert pa.concat_tables(batches).to_pydict() == {"b": list(np.arange(1000.0))}
+
+
+def test_csv_streams_in_order(tmp_path: Path) -> None:
+    path = written(tmp_path, b"a\n" + b"".join(b"%d\n" % i for i in range(1000)))
+    with open_table(path, batch_rows=300) as stream:
+        rows = [cell for batch in stream.batches for cell in batch["a"].to_pylist()]
+    assert rows == [str(i) for i in range(1000)]
+
+
+def test_a_parquet_file_is_known_by_its_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "data.txt"
+    pq.write_table(pa.table({"a": [1]}), path)
+    assert read_header(path) == ["a"]
+
+
+def test_the_fingerprint_follows_the_content(tmp_path: Path) -> None:
+    one = read_table(written(tmp_path, b"a\n1\n", "1.csv")).sha256
+    same = read_table(written(tmp_path, b"a\n1\n", "2.csv")).sha256
+    other = read_table(written(tmp_path, b"a\n2\n", "3.csv")).sha256
+    assert one == same != other
+    frame = pd.DataFrame({"a": [1, 2]})
+    assert read_table(frame).sha256 == read_table(frame.copy()).sha256
+    assert read_table(frame).sha256 != read_table(frame + 1).sha256
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "message"),
+    [
+        (b"", "a.csv", "a.csv is empty"),
+        (b"a,b\n", "a.csv", "no rows"),
+        (b"\n\n", "a.csv", "no columns"),
+        (b"a,b\n1,2\n3\n", "a.csv", r"Row #3: Expected 2 columns, got 1"),
+        (b"a,b,a\n1,2,3\n", "a.csv", "unique, but a.csv has 'a' more than once"),
+        ("naïve,b\n1,2\n".encode("latin-1"), "a.csv", "not utf-8 text. Pass --encoding latin-1"),
+        (b"a\n" + b"1\n" * 5_000_000 + b"\xe9\n", "a.csv", "not utf-8 text"),
+        (b"\x00\x01\x02", "a.csv", "not text"),
+        (b"PAR1 and no more", "a.parquet", "cannot be read as Parquet"),
+        (b"hello", "a.parquet", "cannot be read as Parquet"),
+        (b"PK\x03\x04", "a.xlsx", "Excel workbook"),
+    ],
+)
+def test_broken_files_are_named_with_a_remedy(
+    tmp_path: Path, content: bytes, name: str, message: str
+) -> None:
+    with pytest.raises(TableError, match=message):
+        read_table(written(tmp_path, content, name))
+
+
+def test_a_parquet_file_cut_in_the_middle(tmp_path: Path) -> None:
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({"a": np.random.default_rng(0).normal(size=10_000)}), path)
+    content = path.read_bytes()
+    damaged = content[:4] + bytes(1000) + content[1004:]  # the footer is whole, the pages are not
+    with pytest.raises(TableError, match="cut short"):
+        read_table(written(tmp_path, content[:-100], "cut.parquet"))
+    with pytest.raises(TableError, match="cut short"):
+        read_table(written(tmp_path, damaged, "damaged.parquet"))
+
+
+def test_the_named_encoding_is_used(tmp_path: Path) -> None:
+    path = written(tmp_path, "naïve\né\n".encode("latin-1"))
+    assert read_table(path, encoding="latin-1").data.to_pydict() == {"naïve": ["é"]}
+    with pytest.raises(OptionError, match="known text encoding"):
+        read_table(path, encoding="klingon")
+
+
+def test_paths_that_are_no_files(tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match="does not exist"):
+        read_table(tmp_path / "absent.csv")
+    with pytest.raises(OptionError, match="is a folder"):
+        read_table(tmp_path)
+
+
+def test_ten_thousand_columns(tmp_path: Path) -> None:
+    names = [f"a column with a long name, number {i}" for i in range(10_000)]
+    frame = pd.DataFrame(np.zeros((3, 10_000)), columns=names)
+    frame.to_csv(tmp_path / "wide.csv", index=False)
+    table = read_table(tmp_path / "wide.csv")
+    assert table.data.num_columns == 10_000
+    assert table.data.num_rows == 3
