@@ -1,0 +1,74 @@
+"""From trained members to a predictive distribution in the target's units."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from accord.networks import Activation, forward_rows
+
+Floats = NDArray[np.float64]
+
+# Rows predicted at a time, over all members: hidden activations then stay in the processor's cache.
+_CHUNK_VALUES = 2**21
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """An affine map of columns, value = shift + scale · scaled.
+
+    **Shape**: shift and scale (d,).
+    """
+
+    shift: Floats
+    scale: Floats
+
+    @staticmethod
+    def standard(values: Floats) -> "Scaling":
+        """To mean 0 and standard deviation 1; constant columns are only shifted."""
+        deviation = values.std(axis=0)
+        size = np.abs(values).max(axis=0, initial=0.0)
+        constant = deviation <= 10 * np.finfo(float).eps * size
+        return Scaling(values.mean(axis=0), np.where(constant, 1.0, deviation))
+
+    @staticmethod
+    def range(values: Floats) -> "Scaling":
+        """To [0, 1]; constant columns are only shifted."""
+        width = np.ptp(values, axis=0)
+        return Scaling(values.min(axis=0), np.where(width > 0, width, 1.0))
+
+    def scaled(self, values: Floats) -> Floats:
+        return (values - self.shift) / self.scale
+
+
+def raw_outputs(
+    parameters: Sequence[NDArray[Any]],
+    x: Floats,
+    activation: Activation,
+    device: str,
+    transform: Callable[[torch.Tensor], torch.Tensor] | None = None,
+) -> Floats:
+    """Outputs of all members for scaled rows, in chunks, as float64.
+
+    ``parameters`` hold the weights of all layers, then the biases; ``transform`` is applied to
+    each chunk of raw outputs.
+
+    **Shape**: x (N, d) → (M, N, outputs).
+    """
+    tensors = [torch.as_tensor(block, device=device) for block in parameters]
+    n_layers = len(tensors) // 2
+    weights, biases = tensors[:n_layers], tensors[n_layers:]
+    width = max(weight.shape[0] * weight.shape[2] for weight in weights)
+    chunk = max(1, _CHUNK_VALUES // width)
+    outputs = np.empty((weights[0].shape[0], len(x), weights[-1].shape[2]))
+    with torch.inference_mode():
+        for start in range(0, len(x), chunk):
+            rows = torch.as_tensor(x[start : start + chunk]).to(weights[0])
+            raw = forward_rows(weights, biases, rows, activation)
+            if transform is not None:
+                raw = transform(raw)
+            outputs[:, start : start + chunk] = raw.cpu().numpy()
+    return outputs

@@ -1,0 +1,414 @@
+"""The paper's method as an estimator: networks trained to agree with the data within ε."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.utils import check_random_state
+
+from accord._checks import check_choice, check_non_negative
+from accord._numerics import FamilyName, family_named
+from accord.distributions import Distribution
+from accord.ensemble import Scaling
+from accord.estimators.candidates import Candidate, candidates_for
+from accord.estimators.distributional import Floats
+from accord.estimators.network_ensemble import (
+    NetworkEnsembleRegressor,
+    Plan,
+    Rows,
+    TargetScaling,
+)
+from accord.estimators.predictive import (
+    Combine,
+    ensemble_distribution,
+    family_with_moments,
+    member_moments,
+)
+from accord.estimators.targets import with_target_knowledge
+from accord.networks import Activation
+from accord.objectives import (
+    Agreement,
+    ByAutograd,
+    CensoredLoss,
+    GaussianLikelihood,
+    Heads,
+    MeanHead,
+    VarianceHead,
+)
+from accord.tolerance import (
+    CHOICES,
+    RELATIVE_FALLBACK,
+    RELATIVE_GRID,
+    Choice,
+    Growth,
+    InnerSplit,
+    ToleranceCurve,
+    choose,
+)
+from accord.training import Objective, Optimizer, Schedule, Task, Trained
+
+Tolerance = float | Literal["learn"] | Choice | ArrayLike
+_LEARNT_FROM = 0.02  # where a learnt tolerance starts, as a fraction of the range
+
+_PAPER: dict[str, Any] = {
+    "tolerance": 0.01,
+    "predictive": "model",
+    "combine": "moments",
+    "epochs": 40,
+}
+PRESETS: dict[str, dict[str, Any]] = {
+    "table1": _PAPER
+    | {"optimizer": "adamw", "learning_rate": 3e-4, "weight_decay": 0.01, "batch_size": 32},
+    "table1-tuned": _PAPER
+    | {"optimizer": "adamw", "learning_rate": 3e-3, "weight_decay": 0.01, "batch_size": 32},
+    "table3": _PAPER | {"learning_rate": 3e-3, "batch_size": 16},
+    "stocks": _PAPER | {"hidden": (50,) * 4, "learning_rate": 1e-3, "batch_size": 32},
+}
+
+
+class BVMRegressor(NetworkEnsembleRegressor):
+    """Ensemble of networks trained on the probability of agreement with the data.
+
+    Each member predicts a mean and a variance per row and minimises −log P(|ŷ − t| ≤ ε). The
+    prediction is the mixture of the members, each smoothed by the tolerance, because that is the
+    density whose likelihood training maximises (docs/theory.md).
+
+    Args:
+        n_members: Networks in the ensemble.
+        hidden: Units of each hidden layer.
+        activation: Of the hidden layers.
+        dropout: Share of hidden units dropped in training.
+        tolerance: ε. A number is a fraction of the targets' range (0: exact agreement, NLL); an
+            array has a value per row in target units; ``"learn"`` trains it; ``"validate"`` and
+            ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
+            lets it grow away from the data (:mod:`accord.tolerance`).
+        family: Predictive family of a member.
+        df: Degrees of freedom of the Student-t family.
+        predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
+        combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
+        target_scaling: Targets to the ``"range"`` [0, 1] or to ``"standard"`` deviation 1.
+        mean_head, variance_head: From raw outputs to mean and variance of scaled targets.
+        epochs, batch_size, optimizer, learning_rate, weight_decay, schedule, clip_norm: Of
+            training; ``clip_norm`` bounds each member's gradient.
+        early_stopping: Stop a member once its loss on held-out rows has not improved for
+            ``patience`` epochs, and restore its best state; ``validation_fraction`` of the rows
+            are held out for that.
+        device, dtype, memory_budget: Where and how the stack is trained; larger stacks than
+            ``memory_budget`` bytes are trained in slices.
+        warm_start: Let ``fit`` go on from the networks of the last one.
+        random_state: Seed of everything random.
+        verbose: 1 for a progress bar.
+
+    Attributes:
+        tolerance_: ε in use, as a fraction of the targets' range (ε₀ if local; the members' mean
+            if learnt; the root mean square if given per row).
+        tolerance_curve_: Scores behind the choice of ε, or None if there was none.
+        parameters_: The members' weights and biases, with a leading member axis.
+        history_: (epochs, M) training loss.
+
+    Example:
+        >>> import numpy as np
+        >>> from accord import BVMRegressor
+        >>> x = np.linspace(-1, 1, 200)[:, None]
+        >>> y = x[:, 0] ** 2 + 0.05 * np.sin(40 * x[:, 0])
+        >>> model = BVMRegressor(random_state=0).fit(x, y)
+        >>> mean, std = model.predict([[0.5], [5.0]], return_std=True)
+        >>> bool(std[1] > 2 * std[0])  # far from the data, and says so
+        True
+    """
+
+    def __init__(
+        self,
+        *,
+        n_members: int = 5,
+        hidden: Sequence[int] = (50,),
+        activation: Activation = "relu",
+        dropout: float = 0.0,
+        tolerance: Tolerance = "local",
+        family: FamilyName = "normal",
+        df: float | None = None,
+        predictive: Literal["smoothed", "model"] = "smoothed",
+        combine: Combine = "mixture",
+        target_scaling: TargetScaling = "range",
+        mean_head: MeanHead = "sigmoid",
+        variance_head: VarianceHead = "sigmoid",
+        epochs: int = 40,
+        batch_size: int = 16,
+        optimizer: Optimizer = "adam",
+        learning_rate: float = 3e-3,
+        weight_decay: float = 0.0,
+        schedule: Schedule = "constant",
+        clip_norm: float | None = None,
+        early_stopping: bool = False,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        device: str = "cpu",
+        dtype: Literal["float32", "float64"] = "float32",
+        memory_budget: int = 2 * 2**30,
+        warm_start: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.n_members = n_members
+        self.hidden = hidden
+        self.activation = activation
+        self.dropout = dropout
+        self.tolerance = tolerance
+        self.family = family
+        self.df = df
+        self.predictive = predictive
+        self.combine = combine
+        self.target_scaling = target_scaling
+        self.mean_head = mean_head
+        self.variance_head = variance_head
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.schedule = schedule
+        self.clip_norm = clip_norm
+        self.early_stopping = early_stopping
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.device = device
+        self.dtype = dtype
+        self.memory_budget = memory_budget
+        self.warm_start = warm_start
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        y_tolerance: ArrayLike | None = None,
+        y_std: ArrayLike | None = None,
+        y_lower: ArrayLike | None = None,
+        y_upper: ArrayLike | None = None,
+    ) -> Self:
+        """Train the ensemble.
+
+        Args:
+            X, y: Features (N, d) and targets (N,) or (N, T).
+            sample_weight: Weight of each row in the loss.
+            y_tolerance: Half-width within which each target is known, in its units (an
+                instrument's tolerance, rounding); takes the place of ``tolerance``.
+            y_std: Standard deviation of each target's measurement error (normal family). The
+                prediction is then of the quantity itself, without that error.
+            y_lower, y_upper: Bounds of targets that are only known to lie between them; either
+                may be infinite, and NaN means that the row is known. ``y`` then only
+                sets the scale.
+        """
+        return self._train(
+            self._plan(
+                X,
+                y,
+                sample_weight=sample_weight,
+                y_tolerance=y_tolerance,
+                y_std=y_std,
+                y_lower=y_lower,
+                y_upper=y_upper,
+            )
+        )
+
+    def partial_fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Train for one epoch on these rows, going on from what has been learnt so far.
+
+        The first call sets scaling and tolerance; later ones keep them.
+        """
+        goes_on = hasattr(self, "parameters_")
+        return self._train(self._plan(X, y, sample_weight=sample_weight, goes_on=goes_on, epochs=1))
+
+    @classmethod
+    def preset(cls, name: str, **overrides: Any) -> Self:
+        """The paper's settings by the name of its experiment, each open to change.
+
+        >>> BVMRegressor.preset("table3", random_state=1).batch_size
+        16
+        """
+        check_choice("preset", name, tuple(PRESETS))
+        return cls(**(PRESETS[name] | overrides))
+
+    def _plan(  # type: ignore[override]  # the options of this class's fit
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        y_tolerance: ArrayLike | None = None,
+        y_std: ArrayLike | None = None,
+        y_lower: ArrayLike | None = None,
+        y_upper: ArrayLike | None = None,
+        goes_on: bool | None = None,
+        epochs: int | None = None,
+    ) -> Plan:
+        goes_on = self._continues() if goes_on is None else goes_on
+        rows = self._rows(X, y, sample_weight, reset=not goes_on)
+        self._check_own_settings()
+        if y_tolerance is None and np.ndim(self.tolerance) > 0:
+            y_tolerance = self.tolerance
+        rows = with_target_knowledge(
+            rows, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
+        )
+        candidates, splits = self._candidates(rows, goes_on)
+        seeds = self._seeds()
+        return Plan(
+            [self._candidate_task(candidate, seeds, goes_on) for candidate in candidates],
+            self._architecture(rows, outputs_per_target=2),
+            self._objective(rows),
+            self._settings(epochs=self.epochs if epochs is None else epochs),
+            lambda trained: self._finish(candidates, splits, trained, goes_on),
+        )
+
+    def _check_own_settings(self) -> None:
+        check_choice("predictive", self.predictive, ("smoothed", "model"))
+        check_choice("combine", self.combine, ("mixture", "moments"))
+        check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
+        check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
+        family_named(self.family, df=self.df)
+        if isinstance(self.tolerance, str):
+            check_choice("tolerance", self.tolerance, ("learn", *CHOICES))
+        else:
+            remedy = "Use 0 for exact agreement (NLL)."
+            check_non_negative("tolerance", self.tolerance, remedy=remedy)
+
+    def _candidates(self, rows: Rows, goes_on: bool) -> tuple[list[Candidate], list[InnerSplit]]:
+        """The ensembles to train: one per tolerance on all rows, then on each inner split."""
+        if goes_on:
+            return [Candidate(rows, self.tolerance_, self._growth_of(rows))], []
+        if "tolerance" in rows.more:
+            ratio = rows.more["tolerance"] / Scaling.range(rows.y).scale
+            # the root mean square, so that the smoothed variance is right on average
+            return [Candidate(rows, float(np.sqrt(np.mean(ratio**2))))], []
+        if isinstance(self.tolerance, str) and self.tolerance != "learn":
+            choice: Any = self.tolerance  # one of CHOICES, checked above
+            return candidates_for(choice, rows, check_random_state(self.random_state))
+        value = _LEARNT_FROM if self.tolerance == "learn" else float(self.tolerance)  # type: ignore[arg-type]
+        return [Candidate(rows, value)], []
+
+    def _growth_of(self, rows: Rows) -> Growth | None:
+        return None if self.growth_ is None else self.growth_.at(rows.x)
+
+    def _candidate_task(self, candidate: Candidate, seeds: list[int], goes_on: bool) -> Task:
+        x_scaling, y_scaling = self._scalings(candidate.rows, goes_on)
+        columns = candidate.columns(y_scaling)
+        extra: tuple[float, ...] = ()
+        if self._objective(candidate.rows).n_extra:
+            extra = (math.log(float(columns["tolerance"].mean())),)
+        return self._task(
+            x_scaling.scaled(candidate.rows.x),
+            columns,
+            candidate.rows.weight,
+            seeds,
+            initial=self.parameters_ if goes_on else None,
+            extra=extra,
+        )
+
+    def _objective(self, rows: Rows) -> Objective:
+        heads = Heads(self.mean_head, self.variance_head)
+        if "lower" in rows.more:
+            return ByAutograd(CensoredLoss(heads, self.family, self.df))
+        if "tolerance" in rows.more or isinstance(self.tolerance, str):
+            learn = "tolerance" not in rows.more and self.tolerance == "learn"
+            return Agreement(heads, self.family, self.df, learn_tolerance=learn)
+        if self.tolerance == 0 and self.family == "normal" and "std" not in rows.more:
+            return GaussianLikelihood(heads)
+        return Agreement(heads, self.family, self.df)
+
+    def _finish(
+        self,
+        candidates: list[Candidate],
+        splits: list[InnerSplit],
+        trained: list[Trained],
+        goes_on: bool,
+    ) -> None:
+        """Choose among the candidates and keep the one chosen."""
+        final, curve = 0, None
+        if splits:
+            final, curve = self._choose(candidates, splits, trained)
+        chosen, members = candidates[final], trained[final]
+        self._keep(members, *self._scalings(chosen.rows, goes_on))
+        if goes_on:
+            return
+        self.tolerance_curve_: ToleranceCurve | None = curve
+        self.growth_: Growth | None = chosen.growth
+        self.target_range_ = chosen.target_range
+        self.tolerance_ = chosen.tolerance
+        self.relative_tolerance_ = 0.0 if chosen.growth is None else RELATIVE_FALLBACK
+        if curve is not None:
+            self.relative_tolerance_ = curve.relative
+        self.member_tolerance_ = np.exp(members.extra.astype(np.float64)) * self.y_scale_[:1]
+        if self.member_tolerance_.size:
+            self.tolerance_ = float(self.member_tolerance_.mean() / self.target_range_[0])
+
+    def _choose(
+        self, candidates: list[Candidate], splits: list[InnerSplit], trained: list[Trained]
+    ) -> tuple[int, ToleranceCurve]:
+        choice: Any = self.tolerance
+        n_values = len(candidates) // (len(splits) + 1)
+        relative = np.array(RELATIVE_GRID if choice == "local" else (0.0,))
+        everything = candidates[0].rows
+        scores = np.empty((len(splits), n_values, len(relative)))
+        for number, split in enumerate(splits):
+            test = everything[split.test]
+            for value in range(n_values):
+                i = (number + 1) * n_values + value
+                scores[number, value] = self._score(candidates[i], trained[i], test, relative)
+        values = np.array([candidate.tolerance for candidate in candidates[:n_values]])
+        unusual = np.array([split.unusual for split in splits])
+        return choose(choice, values, relative, scores, unusual)
+
+    def _score(
+        self, candidate: Candidate, trained: Trained, test: Rows, relative: Floats
+    ) -> list[float]:
+        """Mean NLL of a trained candidate on rows it has not seen, for each κ."""
+        known = np.ones(len(test), bool)
+        if "lower" in test.more:
+            known = (test.more["lower"] == test.more["upper"]).all(axis=1)
+        test = test[np.flatnonzero(known)]
+        scalings = self._scalings(candidate.rows)
+        mean, std = self._member_moments(trained.parameters, test.x, scalings)
+        if "std" in test.more:
+            std = np.hypot(std, test.more["std"])
+        growth = 1.0 if candidate.growth is None else candidate.growth(test.x)[:, None]
+        total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
+        members = family_with_moments(self.family, mean, std, self.df)
+        scores = []
+        for kappa in relative:
+            eps = growth * (candidate.tolerance * candidate.target_range + kappa * total)
+            dist = ensemble_distribution(members, tolerance=eps)
+            scores.append(-float(np.mean(dist.log_prob(test.y))))
+        return scores
+
+    def _member_moments(
+        self, parameters: list[NDArray[Any]], x: Floats, scalings: tuple[Scaling, Scaling]
+    ) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each member in target units, (M, N, T) each."""
+        heads = Heads(self.mean_head, self.variance_head)
+        return member_moments(
+            parameters, x, heads, scalings, activation=self.activation, device=self.device
+        )
+
+    def _predictive(self, X: Floats) -> Distribution:
+        scalings = self._x_scaling, self._y_scaling
+        mean, std = self._member_moments(self.parameters_, X, scalings)
+        eps = self._half_width(X, mean, std) if self.predictive == "smoothed" else None
+        members = family_with_moments(self.family, self._shaped(mean), self._shaped(std), self.df)
+        tolerance = None if eps is None else self._shaped(eps)
+        return ensemble_distribution(members, tolerance=tolerance, combine=self.combine)
+
+    def _half_width(self, X: Floats, mean: Floats, std: Floats) -> Floats:
+        """The tolerance at each row in target units, broadcastable to (M, N, T)."""
+        if self.member_tolerance_.size:
+            return self.member_tolerance_[:, None]
+        constant = self.tolerance_ * self.target_range_
+        if self.growth_ is None:
+            return np.broadcast_to(constant, mean.shape[1:])
+        total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
+        growth = self.growth_(X)[:, None]
+        return np.asarray(growth * (constant + self.relative_tolerance_ * total))

@@ -1,0 +1,76 @@
+"""Candidate tolerances: which ensembles to train for a choice, and how to score them."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.ensemble import Scaling
+from accord.estimators.network_ensemble import Rows
+from accord.tolerance import (
+    FALLBACK,
+    GRID,
+    MIN_ROWS,
+    Choice,
+    Growth,
+    InnerSplit,
+    inner_splits,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An ensemble to train: its rows, its tolerance, and how the tolerance grows, if it is local.
+
+    ``tolerance`` is a fraction of the targets' range. Rows that come with tolerances of their own
+    use those.
+    """
+
+    rows: Rows
+    tolerance: float
+    growth: Growth | None = None
+
+    @property
+    def target_range(self) -> Floats:
+        """(T,) range of the targets, 1 where they are constant."""
+        return Scaling.range(self.rows.y).scale
+
+    def columns(self, y_scaling: Scaling) -> dict[str, Floats]:
+        """What the objective needs of each row, in scaled units."""
+        rows, scale = self.rows, y_scaling.scale
+        columns = {"target": y_scaling.scaled(rows.y)}
+        if "tolerance" in rows.more:
+            half_width = rows.more["tolerance"]
+        else:
+            growth = 1.0 if self.growth is None else self.growth.training_values_[:, None]
+            half_width = np.broadcast_to(self.tolerance * self.target_range * growth, rows.y.shape)
+        columns["tolerance"] = half_width / scale
+        if "std" in rows.more:
+            columns["noise"] = (rows.more["std"] / scale) ** 2
+        for name in ("lower", "upper"):
+            if name in rows.more:
+                columns[name] = y_scaling.scaled(rows.more[name])
+        return columns
+
+
+def candidates_for(
+    choice: Choice, rows: Rows, random_state: np.random.RandomState
+) -> tuple[list[Candidate], list[InnerSplit]]:
+    """One candidate per tolerance on all rows, then one per inner split and tolerance.
+
+    With too few rows to choose on there is a single candidate, of moderate tolerance.
+    """
+    if len(rows) < MIN_ROWS:
+        return [_candidates(choice, rows, (FALLBACK,))[0]], []
+    splits = inner_splits(rows.x, random_state)
+    candidates = _candidates(choice, rows, GRID)
+    for split in splits:
+        candidates += _candidates(choice, rows[split.train], GRID)
+    return candidates, splits
+
+
+def _candidates(choice: Choice, rows: Rows, values: tuple[float, ...]) -> list[Candidate]:
+    growth = Growth().fit(rows.x) if choice == "local" and len(rows) > 1 else None
+    return [Candidate(rows, value, growth) for value in values]

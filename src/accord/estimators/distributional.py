@@ -1,0 +1,152 @@
+"""What every estimator here can do once it predicts a distribution per row."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from accord.distributions import Distribution
+
+Floats = NDArray[np.float64]
+
+
+class Uncertainty(NamedTuple):
+    """Mean and the parts of its uncertainty, standard deviations in the target's units.
+
+    total² = aleatoric² + epistemic².
+    """
+
+    mean: Floats
+    aleatoric: Floats
+    epistemic: Floats
+    total: Floats
+
+
+class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+    """A regressor whose prediction for a row is a distribution; the rest follows from it.
+
+    Concrete classes learn in ``fit`` and answer in ``_predictive``, for rows checked already.
+    """
+
+    n_features_in_: int
+    target_names_: list[str]
+    single_output_: bool
+
+    @abstractmethod
+    def _predictive(self, X: Floats) -> Distribution:
+        """The predictive distribution, of shape (N,), or (N, T) for several outputs."""
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """The predictive distribution of each row: mean, std, pdf, cdf, quantile, sample, …
+
+        **Shape**: (N,), or (N, T) if fitted on several outputs.
+        """
+        return self._predictive(self._checked(X))
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """Predictive mean, and with ``return_std`` the standard deviation, noise included.
+
+        **Shape**: (N,), or (N, T) if fitted on several outputs.
+        """
+        dist = self.predict_dist(X)
+        return (dist.mean, dist.std) if return_std else dist.mean
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> Any:
+        """Central intervals that hold the target with probability ``coverage``.
+
+        **Shape**: (N, 2), or (N, T, 2) if fitted on several outputs. A DataFrame gives a
+        DataFrame with its index.
+        """
+        bounds = self._bounds(self._checked(X), coverage)
+        return self._framed(X, bounds, ["lower", "upper"])
+
+    def _bounds(self, X: Floats, coverage: float) -> Floats:
+        return np.asarray(self._predictive(X).interval(coverage))
+
+    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> Any:
+        """Quantiles at the levels ``alpha``, each in (0, 1).
+
+        **Shape**: (N, len(alpha)), or (N, T, len(alpha)) if fitted on several outputs. A DataFrame
+        gives a DataFrame with its index.
+        """
+        levels = np.atleast_1d(np.asarray(alpha, dtype=float))
+        values = np.asarray(self.predict_dist(X).quantile(levels))
+        return self._framed(X, values, [f"{level:g}" for level in levels])
+
+    def predict_uncertainty(self, X: Any) -> Any:
+        """Mean, aleatoric, epistemic and total uncertainty of each row.
+
+        A DataFrame gives a DataFrame with its index, anything else an :class:`Uncertainty`.
+        """
+        dist = self.predict_dist(X)
+        parts = Uncertainty(dist.mean, dist.aleatoric, dist.epistemic, dist.std)
+        if not isinstance(X, pd.DataFrame):
+            return parts
+        return self._framed(X, np.stack(parts, axis=-1), list(Uncertainty._fields))
+
+    def log_score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
+        """Mean log-density of the targets under their predictions; higher is better."""
+        dist = self.predict_dist(X)
+        log_density = np.asarray(dist.log_prob(np.asarray(y, dtype=float)))
+        rows = log_density.reshape(len(log_density), -1).sum(axis=1)
+        return float(np.average(rows, weights=sample_weight))
+
+    def save(self, path: str | Path) -> None:
+        """Write the fitted model to one file that is safe to load (``accord.load``)."""
+        from accord.persistence import save
+
+        save(self, path)
+
+    def _checked(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        checked: Floats = validate_data(self, X, reset=False, dtype=np.float64)
+        return checked
+
+    def _checked_pair(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Floats, Floats]:
+        """Check features and targets, and with ``reset`` remember how many and what names.
+
+        **Shape**: X (N, d), y (N,) or (N, T) → (N, d) and (N, T).
+        """
+        names = target_names(y)
+        X, y = validate_data(
+            self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True
+        )
+        if reset:
+            self.single_output_ = y.ndim == 1
+            self.target_names_ = names
+        y = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
+        if y.shape[1] != len(self.target_names_):
+            raise ValueError(
+                f"y must have {len(self.target_names_)} targets as in the first fit, "
+                f"got {y.shape[1]}."
+            )
+        return X, y
+
+    def _shaped(self, values: Floats) -> Floats:
+        """(…, N, T) as the user gave the targets: without the last axis for a single one."""
+        return values[..., 0] if self.single_output_ else values
+
+    def _framed(self, X: Any, values: Floats, names: list[str]) -> Any:
+        """``values`` as a DataFrame if ``X`` is one: its index, a column per name and target."""
+        if not isinstance(X, pd.DataFrame):
+            return values
+        if self.single_output_:
+            return pd.DataFrame(values, index=X.index, columns=names)
+        columns = pd.MultiIndex.from_product([self.target_names_, names])
+        return pd.DataFrame(values.reshape(len(values), -1), index=X.index, columns=columns)
+
+
+def target_names(y: Any) -> list[str]:
+    """Names of the targets, taken from a Series or DataFrame where it has them."""
+    if isinstance(y, pd.DataFrame):
+        return [str(name) for name in y.columns]
+    if isinstance(y, pd.Series):
+        return ["y" if y.name is None else str(y.name)]
+    width = np.shape(y)[1] if np.ndim(y) == 2 else 1
+    return ["y"] if width == 1 else [f"y{i}" for i in range(width)]

@@ -1,0 +1,223 @@
+"""What every ensemble of networks shares: its settings, scaling, training plan and members.
+
+A concrete estimator states in ``_plan`` which tasks it wants trained and what it makes of the
+result. ``fit`` trains that plan alone; :func:`accord.estimators.fit_together` trains many at once.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from accord._checks import check_choice, check_count, check_non_negative, check_positive
+from accord.ensemble import Scaling, raw_outputs
+from accord.estimators.distributional import DistributionalRegressor, Floats
+from accord.estimators.progress import listening
+from accord.networks import ACTIVATIONS, Activation, Architecture
+from accord.training import HeldOut, Objective, Optimizer, Schedule, Settings, Task, Trained, train
+
+TargetScaling = Literal["range", "standard"]
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Tasks to train as part of one stack, and what to do with the trained members."""
+
+    tasks: list[Task]
+    architecture: Architecture
+    objective: Objective
+    settings: Settings
+    finish: Callable[[list[Trained]], None]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked training rows in their own units.
+
+    **Shape**: x (N, d); y (N, T); weight (N,); each column of ``more`` (N, T).
+    """
+
+    x: Floats
+    y: Floats
+    weight: Floats | None = None
+    more: dict[str, Floats] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, rows: NDArray[Any]) -> "Rows":
+        weight = None if self.weight is None else self.weight[rows]
+        more = {name: column[rows] for name, column in self.more.items()}
+        return Rows(self.x[rows], self.y[rows], weight, more)
+
+
+class NetworkEnsembleRegressor(DistributionalRegressor):
+    """An ensemble of stacked networks; abstract."""
+
+    # The settings that all share; concrete classes list them in their own ``__init__``.
+    n_members: int
+    hidden: Sequence[int]
+    activation: Activation
+    dropout: float
+    target_scaling: TargetScaling
+    epochs: int
+    batch_size: int
+    optimizer: Optimizer
+    learning_rate: float
+    weight_decay: float
+    schedule: Schedule
+    clip_norm: float | None
+    early_stopping: bool
+    validation_fraction: float
+    patience: int
+    device: str
+    dtype: Literal["float32", "float64"]
+    memory_budget: int
+    warm_start: bool
+    random_state: Any
+    verbose: int
+
+    parameters_: list[NDArray[Any]]
+
+    @abstractmethod
+    def _plan(self, X: Any, y: Any, **fit_options: Any) -> Plan:
+        """Check the input and state what is to be trained."""
+
+    def _train(self, plan: Plan) -> Self:
+        with listening(self.verbose, type(self).__name__) as listener:
+            trained = train(
+                plan.tasks, plan.architecture, plan.objective, plan.settings, listener=listener
+            )
+        plan.finish(trained)
+        return self
+
+    def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Rows:
+        """Check ``X``, ``y`` and the settings, and remember names and numbers of columns."""
+        self._check_settings()
+        X, y = self._checked_pair(X, y, reset=reset)
+        if sample_weight is not None:
+            sample_weight = _check_sample_weight(
+                sample_weight, X, dtype=np.float64, ensure_non_negative=True
+            )
+        return Rows(X, y, sample_weight)
+
+    def _check_settings(self) -> None:
+        for name in ("n_members", "epochs", "batch_size", "patience"):
+            check_count(name, getattr(self, name))
+        for size in self.hidden:
+            check_count("hidden", size)
+        check_choice("activation", self.activation, ACTIVATIONS)
+        check_choice("target_scaling", self.target_scaling, ("range", "standard"))
+        check_choice("optimizer", self.optimizer, ("adam", "adamw"))
+        check_choice("schedule", self.schedule, ("constant", "cosine"))
+        check_choice("dtype", self.dtype, tuple(_DTYPES))
+        check_positive("learning_rate", self.learning_rate)
+        check_non_negative("weight_decay", self.weight_decay)
+        for name, low in (("dropout", 0.0), ("validation_fraction", 1e-12)):
+            if not low <= (value := getattr(self, name)) < 1:
+                raise ValueError(f"{name} must be in [0, 1), got {value}.")
+
+    def _continues(self) -> bool:
+        """Whether this fit goes on from the last one's networks and scaling."""
+        return bool(self.warm_start) and hasattr(self, "parameters_")
+
+    def _settings(self, **changes: Any) -> Settings:
+        options: dict[str, Any] = {
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "optimizer": self.optimizer,
+            "learning_rate": self.learning_rate,
+            "weight_decay": self.weight_decay,
+            "schedule": self.schedule,
+            "clip_norm": self.clip_norm,
+            "patience": self.patience if self.early_stopping else None,
+            "device": self.device,
+            "dtype": _DTYPES[self.dtype],
+            "memory_budget": self.memory_budget,
+        }
+        return Settings(**(options | changes))
+
+    def _architecture(self, rows: Rows, outputs_per_target: int, **changes: Any) -> Architecture:
+        options: dict[str, Any] = {
+            "n_inputs": rows.x.shape[1],
+            "hidden": tuple(self.hidden),
+            "n_outputs": outputs_per_target * rows.y.shape[1],
+            "activation": self.activation,
+            "dropout": self.dropout,
+        }
+        return Architecture(**(options | changes))
+
+    def _scalings(self, rows: Rows, goes_on: bool = False) -> tuple[Scaling, Scaling]:
+        """Of features and of targets; the ones already learnt if the fit goes on."""
+        if goes_on:
+            return self._x_scaling, self._y_scaling
+        scale = Scaling.range if self.target_scaling == "range" else Scaling.standard
+        return Scaling.standard(rows.x), scale(rows.y)
+
+    def _task(
+        self,
+        x: Floats,
+        columns: dict[str, Floats],
+        weight: Floats | None,
+        seeds: Sequence[int],
+        **options: Any,
+    ) -> Task:
+        """Scaled rows as a task; some of them held out if training stops early."""
+        tensors = {name: torch.as_tensor(column) for name, column in columns.items()}
+        rows = torch.as_tensor(x)
+        weights = None if weight is None else torch.as_tensor(weight)
+        if not self.early_stopping:
+            return Task(rows, tensors, tuple(seeds), weights, **options)
+        order = np.random.default_rng(seeds[0]).permutation(len(x))
+        n_held = min(max(1, round(self.validation_fraction * len(x))), len(x) - 1)
+        if n_held < 1:
+            raise ValueError(
+                f"early_stopping needs at least 2 rows, got n_samples = {len(x)}. "
+                "Use early_stopping=False."
+            )
+        held, kept = torch.as_tensor(order[:n_held]), torch.as_tensor(order[n_held:])
+        return Task(
+            rows[kept],
+            {name: column[kept] for name, column in tensors.items()},
+            tuple(seeds),
+            None if weights is None else weights[kept],
+            held_out=HeldOut(rows[held], {name: c[held] for name, c in tensors.items()}),
+            **options,
+        )
+
+    def _seeds(self) -> list[int]:
+        """One seed per member, all from ``random_state``."""
+        generator = check_random_state(self.random_state)
+        return [int(seed) for seed in generator.randint(2**31 - 1, size=self.n_members)]
+
+    def _keep(self, trained: Trained, x_scaling: Scaling, y_scaling: Scaling) -> None:
+        """Learned state, as numpy."""
+        self.parameters_ = trained.parameters
+        self.x_shift_, self.x_scale_ = x_scaling.shift, x_scaling.scale
+        self.y_shift_, self.y_scale_ = y_scaling.shift, y_scaling.scale
+        self.history_ = trained.history
+        self.held_out_history_ = trained.held_out_history
+        self.n_iter_ = int(trained.n_epochs.max())
+        self.n_restarts_ = trained.restarts
+
+    @property
+    def _x_scaling(self) -> Scaling:
+        return Scaling(self.x_shift_, self.x_scale_)
+
+    @property
+    def _y_scaling(self) -> Scaling:
+        return Scaling(self.y_shift_, self.y_scale_)
+
+    def _outputs(
+        self, X: Floats, transform: Callable[[torch.Tensor], torch.Tensor] | None = None
+    ) -> Floats:
+        """Outputs of all members in scaled units, (M, N, outputs)."""
+        x = self._x_scaling.scaled(X)
+        return raw_outputs(self.parameters_, x, self.activation, self.device, transform)

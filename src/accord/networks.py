@@ -1,0 +1,191 @@
+"""Stacked multi-layer perceptrons: M independent networks as one, the member axis first.
+
+Every parameter carries a leading axis M, so that one batched matrix product serves all members.
+Parameters and gradients live in flat buffers, which the optimiser updates in one call. The
+backward pass is written out by hand: with networks this small, autograd's bookkeeping costs more
+than the arithmetic (``benchmarks/training.py`` shows by how much).
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+Activation = Literal["relu", "gelu", "silu", "tanh"]
+ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu", "silu", "tanh")
+
+
+@dataclass(frozen=True)
+class Architecture:
+    """Sizes and activation shared by all members of a stack.
+
+    ``dropout`` is the share of hidden units dropped; with ``input_dropout`` the inputs are dropped
+    too, so that every weight layer has dropout before it.
+    """
+
+    n_inputs: int
+    hidden: tuple[int, ...]
+    n_outputs: int
+    activation: Activation = "relu"
+    dropout: float = 0.0
+    input_dropout: bool = False
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        return (self.n_inputs, *self.hidden, self.n_outputs)
+
+    @property
+    def n_parameters(self) -> int:
+        """Number of weights and biases of one member."""
+        return sum((n_in + 1) * n_out for n_in, n_out in pairwise(self.sizes))
+
+    @property
+    def dropped_sizes(self) -> tuple[int, ...]:
+        """Width of each layer's input that dropout applies to; 0 where it does not."""
+        if not self.dropout:
+            return (0,) * len(self.sizes[:-1])
+        return (self.n_inputs if self.input_dropout else 0, *self.hidden)
+
+
+class StackedMLP:
+    """M perceptrons of one architecture, evaluated and differentiated together.
+
+    **Shape**: input (M, B, n_inputs), output (M, B, n_outputs); layer l has weights
+    (M, in, out) and biases (M, 1, out), all of them views of the flat buffer ``parameters``.
+
+    >>> import torch
+    >>> stack = StackedMLP(Architecture(3, (50,), 2), n_members=5)
+    >>> stack.initialise(seeds=range(5))
+    >>> stack.forward(torch.zeros(5, 32, 3)).shape
+    torch.Size([5, 32, 2])
+    """
+
+    def __init__(
+        self,
+        architecture: Architecture,
+        n_members: int,
+        *,
+        dtype: torch.dtype = torch.float32,
+        device: torch.device | str = "cpu",
+        n_extra: int = 0,
+    ) -> None:
+        self.architecture = architecture
+        self.n_members = n_members
+        size = n_members * (architecture.n_parameters + n_extra)
+        self.parameters = torch.zeros(size, dtype=dtype, device=device)
+        self.gradients = torch.zeros_like(self.parameters)
+        self.weights, self.biases, self.extra = self._views(self.parameters, n_extra)
+        self.weight_grads, self.bias_grads, self.extra_grads = self._views(self.gradients, n_extra)
+        self._inputs: list[Tensor] = []
+        self._before: list[Tensor] = []
+        self._masks: Sequence[Tensor | None] = ()
+
+    def _views(self, flat: Tensor, n_extra: int) -> tuple[list[Tensor], list[Tensor], Tensor]:
+        """Cut a flat buffer into layers, each a contiguous block over all members."""
+        weights, biases, start = [], [], 0
+        members = self.n_members
+        for n_in, n_out in pairwise(self.architecture.sizes):
+            stop = start + members * n_in * n_out
+            weights.append(flat[start:stop].view(members, n_in, n_out))
+            start, stop = stop, stop + members * n_out
+            biases.append(flat[start:stop].view(members, 1, n_out))
+            start = stop
+        return weights, biases, flat[start:].view(members, n_extra)
+
+    @property
+    def blocks(self) -> list[Tensor]:
+        """The networks' parameters, weights of all layers first, then biases."""
+        return [*self.weights, *self.biases]
+
+    def member_views(self, flat: Tensor) -> list[Tensor]:
+        """All blocks of a flat buffer laid out like ``parameters``, each with M rows."""
+        weights, biases, extra = self._views(flat, self.extra.shape[1])
+        return [*weights, *biases, extra]
+
+    def initialise(self, seeds: Sequence[int]) -> None:
+        """PyTorch's default for a linear layer, U(−1/√in, 1/√in), from each member's own seed."""
+        for member, seed in enumerate(seeds):
+            generator = torch.Generator().manual_seed(seed)
+            for weight, bias in zip(self.weights, self.biases, strict=True):
+                bound = 1 / math.sqrt(weight.shape[1])
+                for block in (weight[member], bias[member]):
+                    draw = torch.empty(block.shape, dtype=torch.float64)
+                    block.copy_(draw.uniform_(-bound, bound, generator=generator))
+
+    def forward(self, x: Tensor, masks: Sequence[Tensor | None] = ()) -> Tensor:
+        """Raw outputs; keeps what :meth:`backward` needs.
+
+        ``masks`` holds, per weight layer, the scaled dropout mask of its input (or None).
+        """
+        self._inputs, self._before, self._masks = [], [], masks
+        last = len(self.weights) - 1
+        for layer, (weight, bias) in enumerate(zip(self.weights, self.biases, strict=True)):
+            if masks and (mask := masks[layer]) is not None:
+                x = x * mask
+            self._inputs.append(x)
+            x = torch.baddbmm(bias, x, weight)
+            if layer < last:
+                self._before.append(x)
+                x = _activate(x, self.architecture.activation)
+        return x
+
+    def backward(self, grad: Tensor, *, input_gradient: bool = False) -> Tensor | None:
+        """Write the parameters' gradients for ``grad`` = ∂loss/∂output; the inputs' on request."""
+        for layer in range(len(self.weights) - 1, -1, -1):
+            torch.bmm(self._inputs[layer].mT, grad, out=self.weight_grads[layer])
+            torch.sum(grad, 1, keepdim=True, out=self.bias_grads[layer])
+            if layer == 0 and not input_gradient:
+                return None
+            grad = torch.bmm(grad, self.weights[layer].mT)
+            if self._masks and (mask := self._masks[layer]) is not None:
+                grad = grad * mask
+            if layer > 0:
+                grad = _activation_gradient(
+                    grad, self._before[layer - 1], self.architecture.activation
+                )
+        return grad
+
+
+def forward_rows(
+    weights: Sequence[Tensor], biases: Sequence[Tensor], x: Tensor, activation: Activation
+) -> Tensor:
+    """Raw outputs of all members for the same rows.
+
+    **Shape**: x (N, n_inputs) → (M, N, n_outputs).
+    """
+    h = x.expand(weights[0].shape[0], *x.shape)
+    for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
+        h = torch.baddbmm(bias, h, weight)
+        if layer < len(weights) - 1:
+            h = _activate(h, activation)
+    return h
+
+
+def _activate(x: Tensor, activation: Activation) -> Tensor:
+    match activation:
+        case "relu":
+            return torch.relu_(x)  # in place: its sign is all that the gradient needs
+        case "tanh":
+            return torch.tanh_(x)  # in place: the gradient is 1 − tanh²
+        case "gelu":
+            return torch.nn.functional.gelu(x)
+        case "silu":
+            return torch.nn.functional.silu(x)
+
+
+def _activation_gradient(grad: Tensor, kept: Tensor, activation: Activation) -> Tensor:
+    """``kept`` is the value after relu and tanh (done in place), before gelu and silu."""
+    aten = torch.ops.aten
+    match activation:
+        case "relu":
+            return aten.threshold_backward(grad, kept, 0)  # type: ignore[no-any-return]
+        case "tanh":
+            return aten.tanh_backward(grad, kept)  # type: ignore[no-any-return]
+        case "gelu":
+            return aten.gelu_backward(grad, kept)  # type: ignore[no-any-return]
+        case "silu":
+            return aten.silu_backward(grad, kept)  # type: ignore[no-any-return]

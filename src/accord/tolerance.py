@@ -1,0 +1,144 @@
+"""Which tolerance to agree within: how it grows away from the data, and how it is chosen.
+
+A constant tolerance that helps far from the training data costs likelihood near it. The local
+tolerance is 0 where training rows are dense and grows where they are not,
+
+    ε(x) = g(x) · (ε₀ + κ s(x)),    g(x) = max(0, (r(x) − r₅₀) / (r₉₅ − r₅₀)),
+
+with r(x) the mean distance to the nearest training rows, r₅₀ and r₉₅ its quantiles over the
+training rows (leave-one-out), and s(x) the ensemble's own standard deviation. The absolute part
+ε₀ g(x) is the rule that the networks are trained under. A part proportional to the deviation would only
+rescale σ in training, so κ s(x) enters at prediction.
+
+A choice is made on inner splits of the training rows: on random held-out rows ("in distribution")
+and on the rows that an Isolation Forest finds most unusual ("out of distribution").
+"""
+
+from copy import copy
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.proximity import Proximity
+from accord.splits import outlier_split
+
+Floats = NDArray[np.float64]
+Choice = Literal["validate", "robust", "local"]
+CHOICES: tuple[Choice, ...] = ("validate", "robust", "local")
+
+# Candidates, as fractions of the targets' range; 0 is exact agreement (NLL).
+GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+# Candidates for κ: they cost no training.
+RELATIVE_GRID = (0.0, 0.5, 1.0, 2.0, 3.0)
+# "local" may cost at most this much mean NLL on random held-out rows, as measured on inner splits.
+IN_DISTRIBUTION_SLACK = 0.01
+# Below this many rows there is nothing to choose on, and a moderate ε₀ and κ are used.
+MIN_ROWS = 40
+FALLBACK, RELATIVE_FALLBACK = 0.02, 1.0
+_GROWTH_CAP = 20.0
+
+
+class Growth:
+    """g(x): 0 for rows as usual as the training rows' nearer half, 1 at their 95 % quantile.
+
+    Attributes:
+        references_, …: The fitted :class:`~accord.proximity.Proximity`, as numpy arrays.
+    """
+
+    def fit(self, x: Floats) -> Self:
+        """**Shape**: x (N, d)."""
+        self.proximity_ = Proximity(random_state=0).fit(x)
+        distances = self.proximity_.distance_leave_one_out()
+        self.start_, high = np.quantile(distances, [0.5, 0.95])
+        # rows all alike: any distance at all is unusual, and the cap bounds what follows
+        self.width_ = max(high - self.start_, 1e-3 * max(high, 1e-12))
+        self.training_values_ = self._growth(distances)
+        return self
+
+    def __call__(self, x: Floats) -> Floats:
+        """**Shape**: x (N, d) → (N,)."""
+        return self._growth(self.proximity_.distance(x))
+
+    def at(self, x: Floats) -> "Growth":
+        """The same growth, with other rows in the place of the training rows."""
+        other = copy(self)
+        other.training_values_ = self(x)
+        return other
+
+    def _growth(self, distances: Floats) -> Floats:
+        return np.clip((distances - self.start_) / self.width_, 0.0, _GROWTH_CAP)
+
+
+@dataclass(frozen=True)
+class ToleranceCurve:
+    """Mean NLL against tolerance on the inner splits, and what was chosen.
+
+    Attributes:
+        values: (G,) tolerances tried, as fractions of the targets' range.
+        in_distribution: (G,) mean NLL on random held-out rows; lower is better.
+        out_of_distribution: (G,) mean NLL on the training rows' own outliers.
+        chosen: The tolerance in use.
+        relative: κ, the part in units of the ensemble's deviation; 0 unless tolerance is "local".
+    """
+
+    values: Floats
+    in_distribution: Floats
+    out_of_distribution: Floats
+    chosen: float
+    relative: float = 0.0
+
+
+@dataclass(frozen=True)
+class InnerSplit:
+    """Rows to train on and rows to score a tolerance on."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    unusual: bool
+
+
+def inner_splits(x: Floats, random_state: np.random.RandomState) -> list[InnerSplit]:
+    """Random and outlier splits of the training rows, fewer where the rows are many.
+
+    With N rows a split scores about N/10 of them, so that few splits say enough when N is large.
+    """
+    n_rows = len(x)
+    n_each = 4 if n_rows < 3_000 else 2 if n_rows < 20_000 else 1
+    splits = []
+    for _ in range(n_each):
+        order = random_state.permutation(n_rows)
+        n_train = round(0.9 * n_rows)
+        splits.append(InnerSplit(np.sort(order[:n_train]), np.sort(order[n_train:]), False))
+        train, test = outlier_split(
+            x, fraction=0.1, random_state=int(random_state.randint(2**31 - 1))
+        )
+        splits.append(InnerSplit(train, test, True))
+    return splits
+
+
+def choose(
+    choice: Choice, values: Floats, relative: Floats, scores: Floats, unusual: NDArray[Any]
+) -> tuple[int, ToleranceCurve]:
+    """The index of the chosen tolerance, and the curve.
+
+    ``scores`` hold the mean NLL of each split, tolerance and κ; ``unusual`` says which splits are
+    outlier splits.
+
+    **Shape**: scores (S, G, R); unusual (S,); values (G,); relative (R,).
+    """
+    inside, outside = scores[~unusual].mean(axis=0), scores[unusual].mean(axis=0)
+    match choice:
+        case "validate":
+            target = inside
+        case "robust":
+            target = outside
+        case "local":
+            bearable = inside <= inside[0, 0] + IN_DISTRIBUTION_SLACK
+            target = np.where(bearable, outside, np.inf)
+    row, column = np.unravel_index(np.argmin(target), target.shape)
+    curve = ToleranceCurve(
+        values, inside[:, column], outside[:, column], float(values[row]), float(relative[column])
+    )
+    return int(row), curve

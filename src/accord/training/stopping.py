@@ -1,0 +1,81 @@
+"""Early stopping: each member keeps its best state on its own held-out rows."""
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accord.networks import StackedMLP, forward_rows
+from accord.training.tasks import HeldOut, Objective, Settings, Task
+
+
+class EarlyStopping:
+    """Watches the held-out loss of every member, each with its own patience."""
+
+    def __init__(
+        self,
+        stack: StackedMLP,
+        held_out: Sequence[tuple[slice, HeldOut]],
+        objective: Objective,
+        patience: int,
+    ) -> None:
+        self.stack, self.held_out = stack, held_out
+        self.objective, self.patience = objective, patience
+        self.best = stack.parameters.clone()
+        self.best_loss = torch.full((stack.n_members,), math.inf)
+        self.best_epoch = torch.zeros(stack.n_members, dtype=torch.long)
+        self.losses: list[Tensor] = []
+
+    @staticmethod
+    def of(
+        stack: StackedMLP, tasks: Sequence[Task], objective: Objective, settings: Settings
+    ) -> "EarlyStopping | None":
+        """A watcher if ``settings`` ask for one, else None."""
+        if settings.patience is None:
+            return None
+        held_out, start = [], 0
+        for task in tasks:
+            if task.held_out is None:
+                raise ValueError("early stopping needs held-out rows for every task, got none.")
+            held_out.append((slice(start, start + len(task.seeds)), task.held_out))
+            start += len(task.seeds)
+        return EarlyStopping(stack, held_out, objective, settings.patience)
+
+    def all_stopped(self, epoch: int) -> bool:
+        """Note the state after ``epoch`` (from 0); True when no member has patience left."""
+        loss = torch.cat([self._loss(members, rows) for members, rows in self.held_out]).cpu()
+        self.losses.append(loss)
+        # a member that ran out of patience is settled, even if it would improve later
+        better = (loss < self.best_loss) & (epoch - self.best_epoch < self.patience)
+        self.best_loss = torch.where(better, loss, self.best_loss)
+        self.best_epoch[better] = epoch + 1
+        now = self.stack.member_views(self.stack.parameters)
+        for kept, block in zip(self.stack.member_views(self.best), now, strict=True):
+            kept[better] = block[better]
+        return bool((epoch + 1 - self.best_epoch >= self.patience).all())
+
+    def _loss(self, members: slice, rows: HeldOut) -> Tensor:
+        weights = [weight[members] for weight in self.stack.weights]
+        biases = [bias[members] for bias in self.stack.biases]
+        activation = self.stack.architecture.activation
+        raw = forward_rows(weights, biases, rows.x.to(weights[0]), activation)
+        columns = {
+            name: column.to(weights[0]).expand(len(raw), *column.shape)
+            for name, column in rows.columns.items()
+        }
+        extra = self.stack.extra[members]
+        loss, _, _ = self.objective(raw, columns, raw.new_ones(raw.shape[:2]), extra)
+        return loss.mean(1)
+
+    def restore(self) -> None:
+        """Give every member its best state back."""
+        self.stack.parameters.copy_(self.best)
+
+    def curve(self, members: slice) -> NDArray[np.float64]:
+        """Held-out loss per epoch, (epochs, members)."""
+        if not self.losses:
+            return np.empty((0, members.stop - members.start))
+        return torch.stack(self.losses)[:, members].double().numpy()

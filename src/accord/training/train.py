@@ -1,0 +1,160 @@
+"""Train tasks as stacks: grouped by length, cut to the byte budget, diverged members restarted."""
+
+import math
+import warnings
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.networks import Architecture
+from accord.training.loop import Loop
+from accord.training.tasks import Listener, Objective, Progress, Settings, Task, Trained
+
+# A member whose loss or weights stop being finite is trained again, at most this often.
+_MAX_RESTARTS = 3
+_RESTART_FACTOR = 0.1
+
+
+def train(
+    tasks: Sequence[Task],
+    architecture: Architecture,
+    objective: Objective,
+    settings: Settings,
+    *,
+    listener: Listener | None = None,
+) -> list[Trained]:
+    """Train all members of all tasks together; one result per task, in order.
+
+    Tasks with equally many steps per epoch share a stack, as far as ``settings.memory_budget``
+    allows. Members that diverge are started again with a tenth of the rate, and a warning says how
+    many. Ctrl-C during the last stack ends training after the running step, and the members keep
+    what they have learnt so far; earlier it is passed on.
+    """
+    results: dict[int, Trained] = {}
+    stacks = _stacks(tasks, architecture, settings)
+    for done, numbers in enumerate(stacks):
+        group = [tasks[i] for i in numbers]
+        loop = Loop(group, architecture, objective, settings, _share(listener, done, len(stacks)))
+        loop.run()
+        if loop.interrupted and done + 1 < len(stacks):
+            raise KeyboardInterrupt
+        trained = _without_diverged(group, loop.results(), architecture, objective, settings)
+        results.update(zip(numbers, trained, strict=True))
+    return [results[i] for i in range(len(tasks))]
+
+
+def _share(listener: Listener | None, done: int, n_stacks: int) -> Listener | None:
+    """Tell the listener of all stacks' epochs as of one long run."""
+    if listener is None or n_stacks == 1:
+        return listener
+
+    def tell(progress: Progress) -> None:
+        total = progress.n_epochs * n_stacks
+        epoch = progress.epoch + done * progress.n_epochs
+        listener(replace(progress, epoch=epoch, n_epochs=total))
+
+    return tell
+
+
+def _stacks(
+    tasks: Sequence[Task], architecture: Architecture, settings: Settings
+) -> list[list[int]]:
+    """Numbers of the tasks that train together.
+
+    Equal steps per epoch, so that a member takes exactly the steps it would take alone.
+    """
+    by_steps: dict[int, list[int]] = {}
+    for number, task in enumerate(tasks):
+        by_steps.setdefault(math.ceil(task.n_rows / settings.batch_size), []).append(number)
+    stacks: list[list[int]] = []
+    for numbers in by_steps.values():
+        used = math.inf
+        for number in numbers:
+            size = _bytes(tasks[number], architecture, settings)
+            if used + size > settings.memory_budget:
+                stacks.append([])
+                used = 0.0
+            stacks[-1].append(number)
+            used += size
+    return stacks
+
+
+def _bytes(task: Task, architecture: Architecture, settings: Settings) -> int:
+    """Rows, parameters with gradient and optimiser state, and the activations of one batch."""
+    width = task.x.shape[1] + sum(column.shape[1] for column in task.columns.values()) + 1
+    member = 5 * architecture.n_parameters + 4 * settings.batch_size * sum(architecture.sizes)
+    return settings.dtype.itemsize * (task.n_rows * width + len(task.seeds) * member)
+
+
+def _without_diverged(
+    tasks: Sequence[Task],
+    results: list[Trained],
+    architecture: Architecture,
+    objective: Objective,
+    settings: Settings,
+) -> list[Trained]:
+    """Replace members whose training diverged by ones trained with a smaller rate."""
+    rate = settings.learning_rate
+    for _ in range(_MAX_RESTARTS):
+        bad = {i: ~_is_finite(result) for i, result in enumerate(results)}
+        bad = {i: members for i, members in bad.items() if members.any()}
+        if not bad:
+            return results
+        rate *= _RESTART_FACTOR
+        warnings.warn(
+            f"{sum(int(members.sum()) for members in bad.values())} networks diverged; starting "
+            f"them again with learning rate {rate:g}.",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        again = [_only(tasks[i], members) for i, members in bad.items()]
+        retry = Loop(again, architecture, objective, replace(settings, learning_rate=rate), None)
+        retry.run()
+        for (i, members), fresh in zip(bad.items(), retry.results(), strict=True):
+            results[i] = _replaced(results[i], members, fresh)
+    if all(_is_finite(result).all() for result in results):
+        return results
+    raise ValueError(
+        f"training must reach a finite loss, but networks diverged at every rate down to {rate:g}. "
+        "Check the data for extreme values, or lower learning_rate."
+    )
+
+
+def _is_finite(result: Trained) -> NDArray[np.bool_]:
+    finite = np.ones(len(result.parameters[0]), bool)
+    for block in (*result.parameters, *result.history[-1:]):
+        finite &= np.isfinite(block).reshape(len(finite), -1).all(1)
+    return finite
+
+
+def _only(task: Task, members: NDArray[np.bool_]) -> Task:
+    seeds = tuple(seed for seed, kept in zip(task.seeds, members, strict=True) if kept)
+    return replace(task, seeds=seeds, initial=None)
+
+
+def _replaced(old: Trained, members: NDArray[np.bool_], fresh: Trained) -> Trained:
+    """``old`` with some members' state and curves taken from ``fresh``."""
+    pairs = zip(old.parameters, fresh.parameters, strict=True)
+    history, held_out = old.history.copy(), old.held_out_history.copy()
+    for into, values in ((history, fresh.history), (held_out, fresh.held_out_history)):
+        into[:, members] = np.nan  # the runs may differ in length
+        into[: len(values), members] = values[: len(into)]
+    return replace(
+        old,
+        parameters=[_put(block, members, values) for block, values in pairs],
+        extra=_put(old.extra, members, fresh.extra),
+        history=history,
+        held_out_history=held_out,
+        n_epochs=_put(old.n_epochs, members, fresh.n_epochs),
+        restarts=_put(old.restarts, members, old.restarts[members] + 1),
+    )
+
+
+def _put(
+    into: NDArray[np.generic], members: NDArray[np.bool_], values: NDArray[np.generic]
+) -> NDArray[np.generic]:
+    into = into.copy()
+    into[members] = values
+    return into
