@@ -91,8 +91,9 @@ def test_update_follows_the_gradient_of_the_evidence(sizes: tuple[int, ...]) -> 
         return result
 
     by_mean, by_var = derivatives(posterior.mean), derivatives(posterior.var)
-    mean, var = posterior.mean.copy(), posterior.var.copy()
-    Filter(posterior).observe(x, y)
+    mean, var, expected = posterior.mean.copy(), posterior.var.copy(), log_z()
+    surprise = Filter(posterior).observe(x, y)
+    np.testing.assert_allclose(surprise, -2 * expected - np.log(2 * np.pi))
     np.testing.assert_allclose(posterior.mean, mean + var * by_mean, atol=1e-8)
     np.testing.assert_allclose(posterior.var, var - var**2 * (by_mean**2 - 2 * by_var), atol=1e-8)
 
@@ -180,10 +181,11 @@ def test_stack_equals_networks_trained_one_by_one() -> None:
     x, y = rng.normal(size=(3, 30, 2)), rng.normal(size=(3, 30))
     generators = [np.random.default_rng(seed) for seed in range(3)]
     stack = initial_posterior((2, 6, 1), generators)
-    train(stack, x, y, epochs=2, generators=generators)
+    losses = list(train(stack, x, y, epochs=2, generators=generators))
     for s in range(3):
         alone_rng = [np.random.default_rng(s)]
         alone = initial_posterior((2, 6, 1), alone_rng)
-        train(alone, x[s : s + 1], y[s : s + 1], epochs=2, generators=alone_rng)
+        loss = list(train(alone, x[s : s + 1], y[s : s + 1], epochs=2, generators=alone_rng))
         np.testing.assert_allclose(alone.mean[0], stack.mean[s], rtol=1e-9)
         np.testing.assert_allclose(alone.noise[:, 0], stack.noise[:, s], rtol=1e-9)
+        np.testing.assert_allclose(np.ravel(loss), np.array(losses)[:, s], rtol=1e-9)

@@ -102,13 +102,21 @@ class GaussianLikelihood:
 @final
 @dataclass(frozen=True)
 class SquaredError:
-    """(ŷ − t)², summed over the targets; a network has one output per target."""
+    """(μ − t)², summed over the targets; a network has one output per target, its mean's."""
 
+    head: MeanHead = "identity"
     n_extra: int = 0
 
+    def mean(self, raw: Tensor) -> Tensor:
+        return torch.sigmoid(raw) if self.head == "sigmoid" else raw
+
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
-        residual = raw - columns["target"]
-        return residual.square().sum(-1), 2 * residual * weight.unsqueeze(-1), None
+        mean = self.mean(raw)
+        residual = mean - columns["target"]
+        grad = 2 * residual * weight.unsqueeze(-1)
+        if self.head == "sigmoid":
+            grad = grad * mean * (1 - mean)
+        return residual.square().sum(-1), grad, None
 
 
 @final

@@ -176,10 +176,10 @@ class Filter:
         parts = (posterior.mean, posterior.var, self.grad, self.curvature)
         self.layers = [_Layer(*views) for views in zip(*map(posterior.layers, parts), strict=True)]
 
-    def observe(self, x: Array, y: Array) -> None:
-        """Take one row per network into account.
+    def observe(self, x: Array, y: Array) -> Array:
+        """Take one row per network into account; −2 log Z − log 2π of what was expected of it.
 
-        **Shape**: x (S, fan_in) standardised; y (S,).
+        **Shape**: x (S, fan_in) standardised, y (S,) -> (S,).
         """
         first = self.layers[0]
         np.multiply(x, first.scale, out=first.input_mean[:, 0, :-1])
@@ -193,6 +193,9 @@ class Filter:
         posterior.noise[:] = matched_gamma(posterior.noise, var, error * error)
         self._backward(d_mean[:, None, None], d_var[:, None, None])
         self._move()
+        surprise = np.log(total)
+        surprise += error * d_mean
+        return surprise
 
     def _forward(self) -> tuple[Array, Array]:
         layers = self.layers

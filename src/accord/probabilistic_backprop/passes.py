@@ -1,6 +1,6 @@
 """Passes through the data: filtering row by row, then a refinement of the prior."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,8 +48,7 @@ def train(
     *,
     epochs: int,
     generators: Sequence[np.random.Generator],
-    on_epoch: Callable[[int], None] | None = None,
-) -> None:
+) -> Iterator[Array]:
     """Passes through the data, each in a new order and followed by a refinement of the prior.
 
     Args:
@@ -57,30 +56,32 @@ def train(
         x, y: standardised rows of each network.
         epochs: passes through the data.
         generators: one per network, for the order of its rows.
-        on_epoch: called with the number of finished passes.
 
-    **Shape**: x (S, N, fan_in), y (S, N).
+    Yields:
+        After each pass, −log Z of each network's rows as they came, on average.
+
+    **Shape**: x (S, N, fan_in), y (S, N) -> (S,) per pass.
 
     Example:
         >>> from accord.probabilistic_backprop import initial_posterior, output_moments
         >>> rng = np.random.default_rng(0)
         >>> x = rng.normal(size=(1, 200, 1))
         >>> posterior = initial_posterior((1, 20, 1), [rng])
-        >>> train(posterior, x, np.sin(x[:, :, 0]), epochs=20, generators=[rng])
+        >>> losses = list(train(posterior, x, np.sin(x[:, :, 0]), epochs=20, generators=[rng]))
         >>> mean, var = output_moments(posterior, np.array([[1.0], [4.0]]))
         >>> bool(abs(mean[0, 0] - np.sin(1.0)) < 0.1), bool(var[0, 1] > 10 * var[0, 0])
         (True, True)
     """
     adf = Filter(posterior)
-    with np.errstate(all="ignore"):  # an update that overflows is recognised and dropped
-        for epoch in range(epochs):
-            order = np.stack([rng.permutation(y.shape[1]) for rng in generators], axis=1)
+    for _ in range(epochs):
+        order = np.stack([rng.permutation(y.shape[1]) for rng in generators], axis=1)
+        surprise = np.zeros(len(x))
+        with np.errstate(all="ignore"):  # an update that overflows is recognised and dropped
             for rows_x, rows_y in _blocks(x, y, order):
                 for row_x, row_y in zip(rows_x, rows_y, strict=True):
-                    adf.observe(row_x, row_y)
+                    surprise += adf.observe(row_x, row_y)
             refine_prior(posterior)
-            if on_epoch is not None:
-                on_epoch(epoch + 1)
+        yield 0.5 * (surprise / y.shape[1] + np.log(2.0 * np.pi))
 
 
 def _blocks(x: Array, y: Array, order: NDArray[np.intp]) -> Iterator[tuple[Array, Array]]:

@@ -46,6 +46,17 @@ class Posterior:
         shape, rate = self.noise
         return np.asarray(rate / (shape - 1.0))
 
+    def part(self, networks: slice) -> "Posterior":
+        """Some networks of the stack, apart from the others."""
+        return Posterior(
+            self.sizes,
+            self.mean[networks].copy(),
+            self.var[networks].copy(),
+            self.noise[:, networks].copy(),
+            self.prior[:, networks].copy(),
+            self.factors[:, networks].copy(),
+        )
+
     def layers(self, flat: Array) -> list[Array]:
         """Views of (S, P) weights as one (S, fan_in + 1, fan_out) array per layer."""
         views, start = [], 0

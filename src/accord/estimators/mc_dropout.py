@@ -1,0 +1,247 @@
+"""MC dropout: one network, and the thinned networks that dropout makes of it as a posterior."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from accord._checks import check_count, check_positive
+from accord.distributions import Distribution, Mixture, Normal
+from accord.ensemble import Scaling, raw_outputs
+from accord.estimators.distributional import Floats
+from accord.estimators.network_ensemble import NetworkEnsembleRegressor, Plan, Rows
+from accord.networks import Activation
+from accord.objectives import SquaredError
+from accord.training import Optimizer, Schedule, Task, Trained
+
+# Weights of thinned networks held at a time while predicting.
+_CHUNK_VALUES = 2**23
+
+
+@dataclass(frozen=True)
+class _GridPoint:
+    rate: float
+    precision: float
+
+
+class MCDropoutRegressor(NetworkEnsembleRegressor):
+    r"""A network with dropout before every weight layer, kept on to predict.
+
+    The method of Gal & Ghahramani (2016). Training on squared error with the weight decay
+
+    .. math:: \lambda = \frac{l^2 (1 - p)}{2 N \tau}
+
+    (dropout rate p, prior length scale l, noise precision τ) is variational inference; the
+    posterior consists of the thinned networks that dropout makes. ``n_passes`` of them predict
+    means :math:`\hat y_t`, and the prediction is :math:`T^{-1} \sum_t N(\hat y_t, 1/\tau)`, so that
+    its log-density is a log-sum-exp over the passes. All rows meet the same thinned networks: a
+    prediction does not depend on its neighbours.
+
+    Where ``dropout_rate`` or ``precision`` are several, the pair with the highest log-likelihood on
+    held-out rows is taken, and its network is trained on all rows; the whole grid is one stack.
+
+    Args:
+        dropout_rate: p, one or several.
+        precision: τ times the variance of the targets, one or several: 1 means all noise.
+        length_scale: l, of the weights' prior.
+        n_passes: T, thinned networks in the prediction; each costs a number per row.
+        validation_fraction: Rows held out for the choice.
+        hidden, activation, epochs, batch_size, optimizer, learning_rate, schedule, clip_norm,
+            device, dtype, memory_budget, random_state, verbose: As in
+            :class:`~accord.estimators.BVMRegressor`.
+
+    Attributes:
+        dropout_rate_, precision_: What was chosen.
+        grid_log_likelihood_: (rates, precisions) held-out log-likelihood, or None without a choice.
+
+    Example:
+        >>> import numpy as np
+        >>> from accord import MCDropoutRegressor
+        >>> x = np.linspace(-1, 1, 100)[:, None]
+        >>> model = MCDropoutRegressor(precision=(10.0, 100.0), epochs=50, random_state=0)
+        >>> mean, std = model.fit(x, x[:, 0] ** 2).predict([[0.5], [5.0]], return_std=True)
+        >>> bool(std[1] > 2 * std[0])  # far from the data the passes part
+        True
+    """
+
+    # Fixed by the method.
+    n_members = 1
+    dropout = 0.0
+    target_scaling = "standard"
+    weight_decay = 0.0
+    early_stopping = False
+    patience = 1
+    warm_start = False
+
+    def __init__(
+        self,
+        *,
+        dropout_rate: float | Sequence[float] = (0.005, 0.01, 0.05, 0.1),
+        precision: float | Sequence[float] = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0),
+        length_scale: float = 0.01,
+        n_passes: int = 200,
+        validation_fraction: float = 0.2,
+        hidden: Sequence[int] = (50,),
+        activation: Activation = "relu",
+        epochs: int = 400,
+        batch_size: int = 32,
+        optimizer: Optimizer = "adam",
+        learning_rate: float = 1e-3,
+        schedule: Schedule = "constant",
+        clip_norm: float | None = None,
+        device: str = "cpu",
+        dtype: Literal["float32", "float64"] = "float32",
+        memory_budget: int = 2 * 2**30,
+        random_state: int | np.random.RandomState | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.dropout_rate = dropout_rate
+        self.precision = precision
+        self.length_scale = length_scale
+        self.n_passes = n_passes
+        self.validation_fraction = validation_fraction
+        self.hidden = hidden
+        self.activation = activation
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.schedule = schedule
+        self.clip_norm = clip_norm
+        self.device = device
+        self.dtype = dtype
+        self.memory_budget = memory_budget
+        self.random_state = random_state
+        self.verbose = verbose
+
+    def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on features (N, d) and targets (N,) or (N, T), each row with its weight."""
+        return self._train(self._plan(X, y, sample_weight=sample_weight))
+
+    def _plan(  # type: ignore[override]
+        self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None
+    ) -> Plan:
+        rows = self._rows(X, y, sample_weight)
+        grid = self._grid()
+        (seed,) = self._seeds()
+        order = np.random.default_rng(seed).permutation(len(rows))
+        kept = round((1 - self.validation_fraction) * len(rows))
+        kept = min(max(kept, 1), len(rows) - 1)
+        parts = [rows]
+        if len(grid) > 1:
+            if len(rows) < 2:
+                raise ValueError(
+                    "a choice among dropout rates and precisions needs at least 2 rows, got "
+                    "n_samples = 1. Give one dropout_rate and one precision."
+                )
+            parts.append(rows[order[:kept]])
+        widest = max(point.rate for point in grid)
+        return Plan(
+            [self._grid_task(part, point, seed) for part in parts for point in grid],
+            self._architecture(rows, 1, dropout=widest, input_dropout=True),
+            SquaredError(),
+            self._settings(),
+            lambda trained: self._finish(parts, grid, rows[order[kept:]], trained, seed),
+        )
+
+    def _grid(self) -> list[_GridPoint]:
+        rates = np.atleast_1d(np.asarray(self.dropout_rate, dtype=float))
+        precisions = np.atleast_1d(np.asarray(self.precision, dtype=float))
+        if not (rates.size and np.all((rates >= 0) & (rates < 1))):
+            raise ValueError(f"dropout_rate must be in [0, 1), got {self.dropout_rate}.")
+        check_positive("precision", precisions)
+        check_positive("length_scale", self.length_scale)
+        check_count("n_passes", self.n_passes)
+        return [_GridPoint(float(p), float(tau)) for p, tau in product(rates, precisions)]
+
+    def _grid_task(self, rows: Rows, point: _GridPoint, seed: int) -> Task:
+        x_scaling, y_scaling = self._scalings(rows)
+        decay = self.length_scale**2 * (1 - point.rate) / (2 * len(rows) * point.precision)
+        return self._task(
+            x_scaling.scaled(rows.x),
+            {"target": y_scaling.scaled(rows.y)},
+            rows.weight,
+            [seed],
+            dropout=point.rate,
+            penalty=2 * decay,  # the gradient of λ‖w‖² is 2λw
+        )
+
+    def _finish(
+        self,
+        parts: list[Rows],
+        grid: list[_GridPoint],
+        held_out: Rows,
+        trained: list[Trained],
+        seed: int,
+    ) -> None:
+        best, self.grid_log_likelihood_ = 0, None
+        if len(grid) > 1:
+            scalings = self._scalings(parts[1])
+            tried = zip(grid, trained[len(grid) :], strict=True)
+            scores = [self._score(t.parameters, p, scalings, held_out, seed) for p, t in tried]
+            best = int(np.argmax(scores))
+            self.grid_log_likelihood_ = np.reshape(scores, (np.size(self.dropout_rate), -1))
+        self._keep(trained[best], *self._scalings(parts[0]))
+        self.dropout_rate_, self.precision_ = grid[best].rate, grid[best].precision
+        self.pass_seed_ = seed
+
+    def _score(
+        self,
+        parameters: list[NDArray[Any]],
+        point: _GridPoint,
+        scalings: tuple[Scaling, Scaling],
+        held_out: Rows,
+        seed: int,
+    ) -> float:
+        dist = self._mixture(parameters, point, scalings, held_out.x, seed)
+        log_density = dist.log_prob(self._shaped(held_out.y)).reshape(len(held_out), -1)
+        return float(np.average(log_density.sum(axis=1), weights=held_out.weight))
+
+    def _mixture(
+        self,
+        parameters: list[NDArray[Any]],
+        point: _GridPoint,
+        scalings: tuple[Scaling, Scaling],
+        X: Floats,
+        seed: int,
+    ) -> Mixture:
+        """T⁻¹ Σ N(ŷ_t, 1/τ) in target units."""
+        x_scaling, y_scaling = scalings
+        thinned = _thinned(parameters, point.rate, self.n_passes, np.random.default_rng(seed))
+        x = x_scaling.scaled(X)
+        outputs = [raw_outputs(block, x, self.activation, self.device) for block in thinned]
+        mean = self._shaped(y_scaling.shift + y_scaling.scale * np.concatenate(outputs))
+        std = self._shaped(y_scaling.scale / np.sqrt(point.precision))
+        return Mixture(Normal(mean, np.broadcast_to(std, mean.shape) if std.ndim else std))
+
+    def _predictive(self, X: Floats) -> Distribution:
+        point = _GridPoint(self.dropout_rate_, self.precision_)
+        scalings = self._x_scaling, self._y_scaling
+        return self._mixture(self.parameters_, point, scalings, X, self.pass_seed_)
+
+
+def _thinned(
+    parameters: list[NDArray[Any]], rate: float, n_passes: int, rng: np.random.Generator
+) -> list[list[NDArray[Any]]]:
+    """Parameters of thinned networks, in blocks along a leading axis of passes.
+
+    Dropping an input of a layer is dropping its row of weights.
+    """
+    n_layers = len(parameters) // 2
+    size = sum(block.size for block in parameters)
+    step = max(1, _CHUNK_VALUES // size)
+    blocks = []
+    for start in range(0, n_passes, step):
+        count = min(step, n_passes - start)
+        weights = [
+            weight
+            * (rng.random((count, weight.shape[1], 1)) >= rate).astype(weight.dtype)
+            / (1 - rate)
+            for weight in parameters[:n_layers]
+        ]
+        biases = [np.repeat(bias, count, axis=0) for bias in parameters[n_layers:]]
+        blocks.append([*weights, *biases])
+    return blocks
