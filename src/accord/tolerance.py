@@ -7,8 +7,8 @@ tolerance is 0 where training rows are dense and grows where they are not,
 
 with r(x) the mean distance to the nearest training rows, r₅₀ and r₉₅ its quantiles over the
 training rows (leave-one-out), and s(x) the ensemble's own standard deviation. The absolute part
-ε₀ g(x) is the rule that the networks are trained under. A part proportional to the deviation would only
-rescale σ in training, so κ s(x) enters at prediction.
+ε₀ g(x) is the rule that the networks are trained under. A part proportional to the deviation would
+only rescale σ in training, so κ s(x) enters at prediction.
 
 A choice is made on inner splits of the training rows: on random held-out rows ("in distribution")
 and on the rows that an Isolation Forest finds most unusual ("out of distribution").
