@@ -55,7 +55,7 @@ def test_measure_of_a_uniform_law() -> None:
 def test_narrow_interval_keeps_its_width_beside_a_large_datum() -> None:
     y = torch.tensor([1e12], dtype=torch.float64)
     halves = []
-    band = Intervals.around(y, -1e-9, 1e-9) & Intervals.around(y, 0.0, INFINITY, bounded=False)
+    band = Intervals.around(y, -1e-9, 1e-9) & Intervals.around(y, 0.0, INFINITY, ends="infinite")
     band.log_measure(within=lambda c, h: halves.append(h) or h.log(), between=lambda a, b: a)
     assert halves[0].item() == 0.5e-9
 

@@ -1,6 +1,18 @@
 """When do a model and data agree? Rules of agreement, and the probability that they hold."""
 
+from accord.agreement.dataset_rules import (
+    AreaAtMost,
+    DatasetRule,
+    MeanAbsoluteErrorAtMost,
+    MeanErrorWithin,
+    Share,
+    ShareWithin,
+    SquaredErrorAtMost,
+)
 from accord.agreement.intervals import Intervals
+from accord.agreement.parsing import parse_rule
+from accord.agreement.probability import probability_of_agreement
+from accord.agreement.result import Agreement
 from accord.agreement.rule import Rule, as_rule
 from accord.agreement.rules import (
     Asymmetric,
@@ -11,16 +23,28 @@ from accord.agreement.rules import (
     Within,
     WithinRelative,
 )
+from accord.agreement.tracing import trace
 
 __all__ = [
+    "Agreement",
+    "AreaAtMost",
     "Asymmetric",
     "AtLeast",
     "AtMost",
+    "DatasetRule",
     "Exact",
     "Inside",
     "Intervals",
+    "MeanAbsoluteErrorAtMost",
+    "MeanErrorWithin",
     "Rule",
+    "Share",
+    "ShareWithin",
+    "SquaredErrorAtMost",
     "Within",
     "WithinRelative",
     "as_rule",
+    "parse_rule",
+    "probability_of_agreement",
+    "trace",
 ]

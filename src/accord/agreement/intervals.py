@@ -5,13 +5,17 @@ of intervals. Intersection, union and complement of such sets are again such set
 rule keeps the closed form of its parts: P(A) = Σ_k [F(upper_k) − F(lower_k)].
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 from torch import Tensor
 
 INFINITY = float("inf")
+
+Ends = Literal["finite", "infinite", "either"]
+"""Whether all non-empty intervals have two finite ends, whether none has, or whether both occur."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,7 +32,7 @@ class Intervals:
         lower: lower offsets; −inf for none.
         upper: upper offsets; +inf for none.
         anchored: whether the offsets count from the datum.
-        bounded: whether every non-empty interval is finite, whatever the data.
+        ends: which ends there are, as far as the rule's form tells, whatever the data.
 
     **Shape**: origin (*S); lower and upper (K, *S).
 
@@ -45,21 +49,20 @@ class Intervals:
     lower: Tensor
     upper: Tensor
     anchored: bool
-    bounded: bool
+    ends: Ends
 
     @classmethod
     def around(
-        cls, y: Tensor, lower: Tensor | float, upper: Tensor | float, *, bounded: bool = True
+        cls, y: Tensor, lower: Tensor | float, upper: Tensor | float, *, ends: Ends = "finite"
     ) -> "Intervals":
         """One interval [y + lower, y + upper] per row."""
-        return cls(y, _per_row(lower, y), _per_row(upper, y), anchored=True, bounded=bounded)
+        return cls(y, _per_row(lower, y), _per_row(upper, y), anchored=True, ends=ends)
 
     @classmethod
     def between(cls, y: Tensor, lower: Tensor | float, upper: Tensor | float) -> "Intervals":
         """One interval [lower, upper] per row of y, wherever y is."""
         low, high = _per_row(lower, y), _per_row(upper, y)
-        # Not taken as bounded: given bounds may be infinite, also in some rows only.
-        return cls(torch.zeros_like(y), low, high, anchored=False, bounded=False)
+        return cls(torch.zeros_like(y), low, high, anchored=False, ends="either")
 
     @property
     def lower_bounds(self) -> Tensor:
@@ -75,16 +78,16 @@ class Intervals:
         lower = torch.maximum(left.lower[:, None], right.lower[None]).flatten(0, 1)
         upper = torch.minimum(left.upper[:, None], right.upper[None]).flatten(0, 1)
         lower, upper = _empty_where(lower > upper, lower, upper)
-        bounded = left.bounded or right.bounded
-        return Intervals(left.origin, lower, upper, anchored=left.anchored, bounded=bounded)
+        ends: Ends = "finite" if "finite" in (left.ends, right.ends) else "either"
+        return Intervals(left.origin, lower, upper, anchored=left.anchored, ends=ends)
 
     def __or__(self, other: "Intervals") -> "Intervals":
         left, right = _on_one_origin(self, other)
         lower, upper = _merged(
             torch.cat([left.lower, right.lower]), torch.cat([left.upper, right.upper])
         )
-        bounded = left.bounded and right.bounded
-        return Intervals(left.origin, lower, upper, anchored=left.anchored, bounded=bounded)
+        ends: Ends = left.ends if left.ends == right.ends else "either"
+        return Intervals(left.origin, lower, upper, anchored=left.anchored, ends=ends)
 
     def __invert__(self) -> "Intervals":
         lower, order = self.lower.sort(dim=0)
@@ -94,7 +97,7 @@ class Intervals:
         gap_lower = torch.cat([-edge, torch.where(lower > upper, edge, upper)])
         gap_upper = torch.cat([lower, edge])
         gap_lower, gap_upper = _empty_where(gap_lower >= gap_upper, gap_lower, gap_upper)
-        return Intervals(self.origin, gap_lower, gap_upper, anchored=self.anchored, bounded=False)
+        return Intervals(self.origin, gap_lower, gap_upper, anchored=self.anchored, ends="either")
 
     def log_measure(
         self,
@@ -113,15 +116,31 @@ class Intervals:
         filled = self.upper > self.lower
         finite = filled & self.lower.isfinite() & self.upper.isfinite()
         # Placeholders keep NaN out of values and gradients where the other form is meant.
-        low = torch.where(finite, self.lower, -1.0)
-        high = torch.where(finite, self.upper, 1.0)
-        log_terms = within(self.origin + (low + high) / 2, (high - low) / 2)
-        if not self.bounded:
+        log_terms = torch.zeros_like(self.lower)
+        if self.ends != "infinite":
+            low, high = torch.where(finite, self.lower, -1.0), torch.where(finite, self.upper, 1.0)
+            log_terms = within(self.origin + (low + high) / 2, (high - low) / 2)
+        if self.ends != "finite":
             open_ = filled & ~finite
             low = torch.where(open_, self.lower_bounds, -INFINITY)
             high = torch.where(open_, self.upper_bounds, INFINITY)
             log_terms = torch.where(finite, log_terms, between(low, high))
         return log_sum(torch.where(filled, log_terms, -INFINITY))
+
+    def parts(self) -> "Iterator[Intervals]":
+        """The intervals one by one, without those that are empty in every row.
+
+        The values are looked at, so that each part knows its ends; not for use under vmap.
+        """
+        for lower, upper in zip(self.lower, self.upper, strict=True):
+            filled = upper > lower
+            if not bool(filled.any()):
+                continue
+            finite = (lower.isfinite() & upper.isfinite())[filled]
+            ends: Ends = "finite" if finite.all() else "either" if finite.any() else "infinite"
+            yield Intervals(
+                self.origin, lower[None], upper[None], anchored=self.anchored, ends=ends
+            )
 
 
 def log_sum(log_terms: Tensor) -> Tensor:
@@ -148,7 +167,7 @@ def _on_one_origin(a: Intervals, b: Intervals) -> tuple[Intervals, Intervals]:
 
 def _absolute(a: Intervals) -> Intervals:
     origin = torch.zeros_like(a.origin)
-    return Intervals(origin, a.lower_bounds, a.upper_bounds, anchored=False, bounded=a.bounded)
+    return Intervals(origin, a.lower_bounds, a.upper_bounds, anchored=False, ends=a.ends)
 
 
 def _empty_where(mask: Tensor, lower: Tensor, upper: Tensor) -> tuple[Tensor, Tensor]:

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from torch import Tensor
 
+from accord._checks import check_fits
 from accord.agreement.intervals import Intervals
 from accord.agreement.parameters import equal, to_array
 
@@ -90,13 +91,28 @@ class Rule(ABC):
 
     def take(self, rows: Any) -> Self:
         """The rule for selected rows: per-row numbers are indexed, others stay."""
+        return self._mapped(lambda value: value[rows])
+
+    def flattened(self, shape: tuple[int, ...]) -> Self:
+        """The rule for data of this shape laid out in one row: per-row numbers in full length."""
+
+        def in_full(value: NDArray[np.float64] | Tensor) -> NDArray[np.float64] | Tensor:
+            check_fits("data", np.empty(shape), tuple(value.shape), owner="rule's per-row numbers")
+            if isinstance(value, Tensor):
+                return value.expand(shape).reshape(-1)
+            return np.broadcast_to(value, shape).reshape(-1)
+
+        return self._mapped(in_full)
+
+    def _mapped(self, change: Callable[[Any], Any]) -> Self:
+        """The rule with its per-row numbers changed, in all its parts."""
         changed: dict[str, Any] = {}
         for name in self._field_names():
             value = getattr(self, name)
             if isinstance(value, Rule):
-                changed[name] = value.take(rows)
+                changed[name] = value._mapped(change)
             elif isinstance(value, np.ndarray | Tensor):
-                changed[name] = value[rows]
+                changed[name] = change(value)
         return replace(self, **changed)  # type: ignore[type-var]  # every final rule is a dataclass
 
     def _field_names(self) -> list[str]:
@@ -226,11 +242,11 @@ def as_rule(rule: Rule | Predicate) -> Rule:
     """A rule as it is, a callable as a rule."""
     if isinstance(rule, Rule):
         return rule
-    if callable(rule):
+    if callable(rule) and not getattr(rule, "over_all_rows", False):
         return Rule.from_callable(rule)
     raise TypeError(
         f"a rule for single rows must be an agreement rule or a callable, got {rule!r}. "
-        "Use for instance Within(0.5); inside a rule over all rows, Share(Within(0.5), 0.95)."
+        "Use for instance Within(0.5); beside a rule over all rows, Share(Within(0.5), 0.95)."
     )
 
 

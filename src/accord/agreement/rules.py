@@ -122,7 +122,7 @@ class Asymmetric(Rule):
 
     def intervals(self, y: Tensor) -> Intervals:
         below, above = as_rows(self.below, "below", y), as_rows(self.above, "above", y)
-        return Intervals.around(y, -below, above, bounded=False)
+        return Intervals.around(y, -below, above, ends="either")
 
     def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
         error = y_hat - y
@@ -144,7 +144,7 @@ class AtLeast(Rule):
     _looks_at = "difference"
 
     def intervals(self, y: Tensor) -> Intervals:
-        return Intervals.around(y, 0.0, INFINITY, bounded=False)
+        return Intervals.around(y, 0.0, INFINITY, ends="infinite")
 
     def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(y_hat >= y)
@@ -161,7 +161,7 @@ class AtMost(Rule):
     _looks_at = "difference"
 
     def intervals(self, y: Tensor) -> Intervals:
-        return Intervals.around(y, -INFINITY, 0.0, bounded=False)
+        return Intervals.around(y, -INFINITY, 0.0, ends="infinite")
 
     def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
         return np.asarray(y_hat <= y)

@@ -1,0 +1,145 @@
+"""The route without integration: which combinations of model, data and rule have a closed form.
+
+With exact data, P(A) is the model's probability of the rule's intervals. A rule that looks only at
+ŷ − y needs no more with uncertain data y = c + W: ŷ agrees with y where ŷ − W agrees with c, so the
+model *broadened* by the data's noise takes its place. Broadened models known here (W symmetric):
+
+    Normal + Normal noise = Normal,               σ² → σ² + s²
+    any family + Uniform noise on ±h = Smoothed(family, h)
+    Uniform + Normal noise = Smoothed(Normal, h)
+    Smoothed(Normal, ε) + Normal noise = Smoothed(Normal, ε)  with σ² → σ² + s²
+
+and mixtures of these, component by component.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accord.agreement.intervals import INFINITY, Intervals, log_sum
+from accord.agreement.parameters import to_array
+from accord.agreement.rule import Rule
+from accord.agreement.sides import Known, Pair, Uncertain
+from accord.distributions import Decomposed, Distribution, Mixture, Normal, Smoothed, Uniform
+from accord.distributions.conversion import Values
+from accord.distributions.families import LocationScale
+
+
+def log_closed_form(pair: Pair, rule: Rule) -> Tensor | None:
+    """log P(A) per row (log density for a density rule); None where no closed form is known."""
+    if rule.is_density:
+        return _log_density(pair, rule)
+    match pair.model, pair.data:
+        case Known(y_hat), Known(y):
+            return _log_truth(rule, y_hat, y)
+        case Known(y_hat), _ if rule.depends_on == "prediction":
+            return _log_truth(rule, y_hat, torch.zeros_like(y_hat))
+        case Uncertain(law), Known(y):
+            return _if_any(law, rule.intervals(y))
+        case Uncertain(law), _ if rule.depends_on == "prediction":
+            return _if_any(law, rule.intervals(_zeros(pair)))
+        case Known(y_hat), Uncertain(law) if rule.depends_on == "difference":
+            return _if_any(law, reflected(rule, y_hat))
+        case Uncertain(law), Uncertain(noise) if rule.depends_on == "difference":
+            wider = broadened(law, noise)
+            return None if wider is None else _if_any(wider, rule.intervals(centre(noise)))
+    return None
+
+
+def log_probability_of(law: Distribution, allowed: Intervals) -> Tensor:
+    """log P(Y in the intervals), (..., n) for bounds (K, ..., n)."""
+    logs = [
+        part.log_measure(
+            within=lambda c, h: torch.as_tensor(law.log_within_prob(c, h)),
+            between=lambda a, b: torch.as_tensor(law.log_interval_prob(a, b)),
+        )
+        for part in allowed.parts()
+    ]
+    if not logs:
+        return torch.full_like(allowed.lower[0], -INFINITY)
+    return log_sum(torch.stack(logs))
+
+
+def _if_any(law: Distribution, allowed: Intervals | None) -> Tensor | None:
+    return None if allowed is None else log_probability_of(law, allowed)
+
+
+def reflected(rule: Rule, y_hat: Tensor) -> Intervals | None:
+    """The data that agree with a prediction under a rule of the difference."""
+    offsets = rule.intervals(torch.zeros_like(y_hat))
+    if offsets is None:
+        return None
+    return Intervals(y_hat, -offsets.upper, -offsets.lower, anchored=True, ends=offsets.ends)
+
+
+def broadened(model: Distribution, noise: Distribution) -> Distribution | None:
+    """The distribution of ŷ − W for noise W, its centre taken out; None where it is not known."""
+    if isinstance(noise, Decomposed):
+        return broadened(model, noise.base)
+    match model:
+        case Decomposed():
+            return broadened(model.base, noise)
+        case Mixture():
+            wider = broadened(model.components, noise)
+            return None if wider is None else Mixture(wider, weights=model.weights)
+    match noise:
+        case Normal():
+            return _with_normal_noise(model, noise.std)
+        case Uniform() if isinstance(model, LocationScale):
+            return Smoothed(model, _half_width(noise))
+        case Smoothed() if isinstance(noise.base, Normal) and isinstance(model, Normal):
+            return Smoothed(
+                Normal(model.mean, np.hypot(model.std, noise.base.std)), noise.tolerance
+            )
+    return None
+
+
+def centre(noise: Distribution) -> Tensor:
+    """The median, which for symmetric noise is its centre even where there is no mean."""
+    return torch.as_tensor(noise.quantile(0.5))
+
+
+def _with_normal_noise(model: Distribution, std: Values) -> Distribution | None:
+    match model:
+        case Normal():
+            return _wider(model, std)
+        case Smoothed() if isinstance(model.base, Normal):
+            return Smoothed(_wider(model.base, std), model.tolerance)
+        case Uniform():
+            mean = to_array(model.mean)
+            noise = np.broadcast_to(to_array(std), mean.shape)
+            return Smoothed(Normal(mean, noise), _half_width(model))
+    return None
+
+
+def _wider(model: Normal, std: Values) -> Normal:
+    return Normal(to_array(model.mean), np.hypot(to_array(model.std), to_array(std)))
+
+
+def _half_width(box: Uniform) -> NDArray[np.float64]:
+    return np.asarray(to_array(box.std) * 3.0**0.5)
+
+
+def _log_density(pair: Pair, rule: Rule) -> Tensor | None:
+    """log ρ(A): the density of one side at the other, where the rule allows ŷ = y."""
+    match pair.model, pair.data:
+        case Uncertain(law), Known(y):
+            return torch.as_tensor(law.log_prob(y)) + _log_truth(rule, y, y)
+        case Known(y_hat), Uncertain(law):
+            return torch.as_tensor(law.log_prob(y_hat)) + _log_truth(rule, y_hat, y_hat)
+        case Uncertain(law), Uncertain(noise) if rule.depends_on == "difference":
+            wider, zero = broadened(law, noise), _zeros(pair)
+            if wider is None:
+                return None
+            return torch.as_tensor(wider.log_prob(centre(noise))) + _log_truth(rule, zero, zero)
+    return None
+
+
+def _log_truth(rule: Rule, y_hat: Tensor, y: Tensor) -> Tensor:
+    agrees = torch.from_numpy(np.array(rule(y_hat, y)))
+    return torch.where(agrees, 0.0, -INFINITY).double()
+
+
+def _zeros(pair: Pair) -> Tensor:
+    return torch.zeros(pair.n, dtype=torch.float64)

@@ -1,0 +1,146 @@
+"""The probability that a rule about the whole data set holds.
+
+Rows of a distribution are independent; draws are joint, so that dependence between rows is kept
+when a model is given as draws. Closed forms: the number of rows that agree is a sum of independent
+yes/no variables, whose distribution is exact (Poisson binomial); the mean error of normal model and
+data is normal. Everything else is the share of joint draws under which the rule holds.
+"""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accord._checks import generator_from
+from accord.agreement.dataset_rules import DatasetRule, MeanErrorWithin, Share
+from accord.agreement.monte_carlo import binomial_error
+from accord.agreement.result import Options
+from accord.agreement.routes import Result, log_agreement_by_row, no_route
+from accord.agreement.rule import as_rule
+from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
+from accord.distributions import Decomposed, Distribution, Normal
+
+_BLOCK = 2**22  # numbers drawn at a time
+
+
+def log_joint_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Result:
+    """log P(the rule holds), its error and the route, each of shape ()."""
+    method = options.method
+    if isinstance(pair.model, Known) and isinstance(pair.data, Known):
+        holds = rule(pair.model.values, pair.data.values)
+        return np.where(holds, 0.0, -np.inf), np.zeros(()), "closed form"
+    if method != "monte carlo" and not _any_draws(pair):
+        exact = _exact(pair, rule, options)
+        if exact is not None:
+            return exact
+    if method in ("closed form", "quadrature"):
+        raise no_route(method, rule)
+    held, total, effective = _count(pair, rule, options)
+    share = np.asarray(held / total)
+    with np.errstate(divide="ignore"):
+        return np.log(share), binomial_error(share, effective), "monte carlo"
+
+
+def _any_draws(pair: Pair) -> bool:
+    return isinstance(pair.model, Sampled) or isinstance(pair.data, Sampled)
+
+
+def _exact(pair: Pair, rule: DatasetRule, options: Options) -> Result | None:
+    match rule:
+        case Share():
+            return _exact_share(pair, rule, options)
+        case MeanErrorWithin() if options.method != "quadrature":
+            return _exact_mean(pair, rule)
+    return None
+
+
+def _exact_share(pair: Pair, rule: Share, options: Options) -> Result | None:
+    """P(at least k rows agree), from the probability of each."""
+    row_rule = as_rule(rule.rule).flattened((pair.n,))
+    few = options._replace(n_samples=1)  # sampled rows would not be exact: not worth drawing
+    log_p, error, route = log_agreement_by_row(pair, row_rule, few)
+    if route == "monte carlo":
+        return None
+    tail = poisson_binomial_tail(np.exp(log_p), rule.least(pair.n))
+    with np.errstate(divide="ignore"):
+        # One row's probability changes the tail by at most as much.
+        return np.log(np.asarray(tail)), np.asarray(error.sum()), route
+
+
+def poisson_binomial_tail(p: NDArray[np.float64], least: int) -> float:
+    """P(at least ``least`` successes) of independent trials with probabilities p.
+
+    By the recurrence over the trials, in which only positive terms are added.
+
+    >>> poisson_binomial_tail(np.array([0.5, 0.5]), 1)
+    0.75
+    """
+    counts = np.zeros(len(p) + 1)
+    counts[0] = 1.0
+    for n, chance in enumerate(p, start=1):
+        counts[1 : n + 1] = counts[1 : n + 1] * (1 - chance) + counts[:n] * chance
+        counts[0] *= 1 - chance
+    return float(min(1.0, counts[least:].sum()))
+
+
+def _exact_mean(pair: Pair, rule: MeanErrorWithin) -> Result | None:
+    """Mean error of independent normal rows: N(mean of the differences, Σ(σ² + s²)/N²)."""
+    model, data = _normal_moments(pair.model), _normal_moments(pair.data)
+    if model is None or data is None:
+        return None
+    mean = (model[0] - data[0]).mean()
+    std = torch.sqrt((model[1] + data[1]).sum()) / pair.n
+    log_p = Normal(float(mean), float(std)).log_within_prob(0.0, rule.limit)
+    return np.asarray(log_p), np.zeros(()), "closed form"
+
+
+def _normal_moments(side: Side) -> tuple[Tensor, Tensor] | None:
+    match side:
+        case Known(values):
+            return values, torch.zeros_like(values)
+        case Uncertain(law):
+            return _moments_if_normal(law)
+    return None
+
+
+def _moments_if_normal(law: Distribution) -> tuple[Tensor, Tensor] | None:
+    inner = law.base if isinstance(law, Decomposed) else law
+    if not isinstance(inner, Normal):
+        return None
+    return torch.as_tensor(inner.mean), torch.as_tensor(inner.variance)
+
+
+def _count(pair: Pair, rule: DatasetRule, options: Options) -> tuple[int, int, int]:
+    """Joint draws under which the rule holds, all of them, and how many of them are independent."""
+    sizes = [len(s.draws) for s in (pair.model, pair.data) if isinstance(s, Sampled)]
+    # Every given draw is used equally often; with exact data once is all there is to learn.
+    once = sizes and not any(isinstance(s, Uncertain) for s in (pair.model, pair.data))
+    first = sizes[0] if sizes else 1
+    total = (
+        first if once and len(sizes) == 1 else first * -(-max(options.n_samples, first) // first)
+    )
+    rng = generator_from(options.random_state)
+    step = max(1, _BLOCK // pair.n)
+    held = 0
+    for start in range(0, total, step):
+        index = np.arange(start, min(start + step, total))
+        y_hat = _joint_draws(pair.model, index, rng, in_order=True)
+        y = _joint_draws(pair.data, index, rng, in_order=not isinstance(pair.model, Sampled))
+        held += int(rule(y_hat, y).sum())
+    return held, total, min([total, *sizes])
+
+
+def _joint_draws(
+    side: Side,
+    index: NDArray[np.int64],
+    rng: np.random.Generator | np.random.RandomState,
+    *,
+    in_order: bool,
+) -> NDArray[np.float64]:
+    match side:
+        case Known(values):
+            return np.broadcast_to(values.numpy(), (len(index), len(values)))
+        case Sampled(draws):
+            chosen = index % len(draws) if in_order else rng.choice(len(draws), size=len(index))
+            return draws[chosen].numpy()
+    return np.asarray(side.law.sample(len(index), random_state=rng))

@@ -1,0 +1,183 @@
+"""The route by quasi-Monte Carlo: Sobol points, scrambled independently several times.
+
+The scatter between the scrambles is the stated standard error. Draws given by the user are averaged
+over, not re-sampled where that can be avoided, and their finite number enters the error.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.stats import qmc
+from torch import Tensor
+
+from accord._checks import generator_from
+from accord.agreement.closed_form import log_probability_of, reflected
+from accord.agreement.result import Options
+from accord.agreement.rule import Rule
+from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
+from accord.distributions import Decomposed, Distribution, Mixture, Smoothed
+
+SCRAMBLES = 16
+_BLOCK = 2**22  # numbers held at a time
+_EDGE = 2.0**-40  # keeps a Sobol point off 0 and 1, where quantiles are infinite
+
+
+class Estimate(NamedTuple):
+    """A mean per row and its standard error."""
+
+    value: NDArray[np.float64]
+    error: NDArray[np.float64]
+
+
+def average_over_draws(pair: Pair, rule: Rule) -> Estimate | None:
+    """P(A) where a side is given as draws and the rest is closed form; None where it is not."""
+    match pair.model, pair.data:
+        case Sampled(draws), Known(y) if not rule.is_density:
+            return _share(_truth(rule, draws, y))
+        case Known(y_hat), Sampled(draws) if not rule.is_density:
+            return _share(_truth(rule, y_hat, draws))
+        case Sampled(a), Sampled(b) if not rule.is_density and a.numel() * len(b) <= _BLOCK:
+            pairs = _truth(rule, a[:, None], b[None])
+            return _share(pairs.mean(0), extra=pairs.mean(1))
+        case Uncertain(law), Sampled(draws):
+            return _averaged(law, draws, rule, of_data=True)
+        case Sampled(draws), Uncertain(law):
+            return _averaged(law, draws, rule, of_data=False)
+    return None
+
+
+def _averaged(law: Distribution, draws: Tensor, rule: Rule, *, of_data: bool) -> Estimate | None:
+    """Mean over draws of the other side's closed form."""
+    if rule.is_density:
+        heights = np.exp(law.log_prob(draws)) * _truth(rule, draws, draws)
+        spread = heights.std(0, ddof=1) if len(heights) > 1 else np.full(heights.shape[1], np.inf)
+        return Estimate(heights.mean(0), spread / len(heights) ** 0.5)
+    if rule.depends_on == "prediction":
+        return None if of_data else _share(_truth(rule, draws, draws))
+    if not of_data and rule.depends_on != "difference":
+        return None
+    allowed = rule.intervals(draws) if of_data else reflected(rule, draws)
+    return None if allowed is None else _share(log_probability_of(law, allowed).exp().numpy())
+
+
+def quasi_monte_carlo(pair: Pair, rule: Rule, options: Options) -> Estimate:
+    """P(A) from Sobol points for both sides at once, in blocks of rows."""
+    model_axes, data_axes = _axes(pair.model), _axes(pair.data)
+    points = _sobol(model_axes + data_axes, options)
+    step = max(1, _BLOCK // points.shape[1])
+    parts = []
+    for start in range(0, pair.n, step):
+        rows = torch.arange(start, min(start + step, pair.n))
+        block, rule_here = pair.take(rows), rule.take(rows.numpy())
+        means = [
+            _block_mean(block, rule_here, u[:, :model_axes], u[:, model_axes:]) for u in points
+        ]
+        parts.append(np.stack(means))
+    means_of_rows = np.concatenate(parts, axis=1)
+    return _from_scrambles(means_of_rows, pair, rule, points.shape[0] * points.shape[1])
+
+
+def _block_mean(
+    pair: Pair, rule: Rule, u_model: NDArray[np.float64], u_data: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    if not rule.is_density:
+        y_hat, y = _transform(pair.model, u_model), _transform(pair.data, u_data)
+        return np.asarray(rule(y_hat, y).mean(0))
+    # A density needs one side's density, at draws of the other side.
+    held, u, other = (
+        (pair.model, u_data, pair.data)
+        if isinstance(pair.model, Uncertain)
+        else (pair.data, u_model, pair.model)
+    )
+    points = _transform(other, u)
+    heights = np.exp(held.law.log_prob(points))  # type: ignore[union-attr]  # checked by the caller
+    return np.asarray((heights * rule(points, points)).mean(0))
+
+
+def _from_scrambles(means: NDArray[np.float64], pair: Pair, rule: Rule, n_points: int) -> Estimate:
+    value = means.mean(0)
+    error = means.std(0, ddof=1) / len(means) ** 0.5
+    # No scatter is seen where every point gave the same; one of them might have differed.
+    error = np.maximum(error, (value if rule.is_density else 1.0) / n_points)
+    sizes = [len(side.draws) for side in (pair.model, pair.data) if isinstance(side, Sampled)]
+    if sizes and not rule.is_density:
+        error = np.hypot(error, binomial_error(value, min(sizes)))
+    return Estimate(value, error)
+
+
+def _sobol(n_axes: int, options: Options) -> NDArray[np.float64]:
+    """Points (scrambles, n, axes) in the open unit cube, n a power of two."""
+    exponent = int(np.ceil(np.log2(max(1, options.n_samples / SCRAMBLES))))
+    seeds = np.frombuffer(
+        generator_from(options.random_state).bytes(4 * SCRAMBLES), dtype=np.uint32
+    )
+    points = []
+    for seed in seeds:
+        engine = qmc.Sobol(max(1, n_axes), rng=np.random.default_rng(int(seed)))
+        points.append(engine.random_base2(exponent))
+    return np.asarray(np.clip(np.stack(points), _EDGE, 1 - _EDGE))
+
+
+def _axes(side: Side) -> int:
+    match side:
+        case Known():
+            return 0
+        case Sampled():
+            return 1
+    return _law_axes(side.law)
+
+
+def _law_axes(law: Distribution) -> int:
+    match law:
+        case Decomposed():
+            return _law_axes(law.base)
+        case Mixture() | Smoothed():
+            return 1 + _law_axes(law.components if isinstance(law, Mixture) else law.base)
+    return 1
+
+
+def _transform(side: Side, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Draws (m, n) of a side from points (m, axes) of the unit cube."""
+    match side:
+        case Known(values):
+            return values.numpy()[None]
+        case Sampled(draws):
+            return draws[(u[:, 0] * len(draws)).astype(np.int64)].numpy()
+    return _draw(side.law, u)
+
+
+def _draw(law: Distribution, u: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Inverse transform, through the construction of the law rather than its numerical quantile."""
+    match law:
+        case Decomposed():
+            return _draw(law.base, u)
+        case Smoothed():
+            eps = np.asarray(law.tolerance)
+            return np.asarray(_draw(law.base, u[:, 1:]) + (2 * u[:, :1] - 1) * eps)
+        case Mixture():
+            ends = np.cumsum(np.asarray(law.weights))
+            member = np.minimum(np.searchsorted(ends, u[:, 0], side="right"), len(ends) - 1)
+            out = np.empty((len(u), *law.shape))
+            for m in np.unique(member):
+                out[member == m] = _draw(law.components[int(m)], u[member == m, 1:])
+            return out
+    return np.asarray(law.quantile(u[:, 0])).T
+
+
+def _truth(rule: Rule, y_hat: Tensor, y: Tensor) -> NDArray[np.float64]:
+    return np.asarray(rule(y_hat, y), dtype=np.float64)
+
+
+def _share(agreed: NDArray[np.float64], *, extra: NDArray[np.float64] | None = None) -> Estimate:
+    """Mean over the draws (axis 0) and the standard error of a share."""
+    value = agreed.mean(0)
+    size = len(agreed) if extra is None else min(len(agreed), len(extra))
+    return Estimate(value, binomial_error(value, size))
+
+
+def binomial_error(value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """√(p(1−p)/S), an upper bound for values in [0, 1], with p drawn off 0 and 1 (Jeffreys)."""
+    p = (value * size + 0.5) / (size + 1)
+    return np.asarray(np.sqrt(p * (1 - p) / size))

@@ -1,0 +1,83 @@
+"""The probability of agreement, p(A | M, D, B) = ∫∫ ρ(ŷ | M) Θ(B(ŷ, y)) ρ(y) dŷ dy."""
+
+from typing import get_args
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike
+from torch import Tensor
+
+from accord._checks import RandomState, check_choice, check_count
+from accord.agreement.dataset_rules import DatasetRule
+from accord.agreement.joint import log_joint_agreement
+from accord.agreement.result import Agreement, Method, Options
+from accord.agreement.routes import log_agreement_by_row
+from accord.agreement.rule import Predicate, Rule, as_rule
+from accord.agreement.sides import pair_of
+from accord.distributions import Distribution
+
+Outputs = Distribution | ArrayLike | Tensor
+"""A model's predictions, or data: a distribution, or numbers."""
+
+
+def probability_of_agreement(
+    model: Outputs,
+    data: Outputs,
+    rule: Rule | DatasetRule | Predicate,
+    *,
+    method: Method = "auto",
+    random_state: RandomState = None,
+    n_samples: int = 2**14,
+) -> Agreement:
+    """The probability that model and data agree under a rule, row by row or over all rows.
+
+    "auto" takes the first route that applies and says which: a closed form; quadrature, with an
+    estimate of its error; quasi-Monte Carlo, with its standard error. Where a side is given as
+    draws, the closed form of the other side is averaged over them. Under a callable with
+    uncertainty on both sides, quadrature has to search for the limits of agreement at every point;
+    "auto" does so for up to 64 rows.
+
+    Args:
+        model: a distribution, draws, or exact values.
+        data: exact values, or a distribution: ``Normal(y, std)`` for measurement errors,
+            ``Uniform(lower, upper)`` for rounded or interval data, ``Empirical(draws)``.
+        rule: a rule for single rows, a callable ``(y_hat, y) -> bool``, or a rule over all rows.
+        method: a route, to compare it with another.
+        random_state: seed of the Monte Carlo route.
+        n_samples: points of the Monte Carlo route, rounded up to 16 times a power of two.
+
+    **Shape**: data (N,) or (N, K); a model of that shape, or draws (S, N) or (S, N, K).
+
+    Example:
+        >>> from accord.agreement import ShareWithin, Within
+        >>> from accord.distributions import Normal
+        >>> model = Normal(mean=[1.0, 2.0, 3.0], std=0.5)
+        >>> probability_of_agreement(model, [1.1, 2.0, 4.5], Within(0.5)).probability.round(4)
+        array([0.6731, 0.6827, 0.0227])
+        >>> measured = Normal([1.1, 2.0, 4.5], 0.2)
+        >>> probability_of_agreement(model, measured, Within(0.5))
+        Agreement(within 0.5: mean probability 0.439 over 3 rows; closed form)
+        >>> probability_of_agreement(model, measured, ShareWithin(0.5, share=0.6))
+        Agreement(60% within 0.5: probability 0.4276; closed form)
+    """
+    check_choice("method", method, get_args(Method))
+    check_count("n_samples", n_samples)
+    options = Options(method, random_state, n_samples)
+    pair, shape = pair_of(model, data)
+    with torch.no_grad():
+        if isinstance(rule, DatasetRule):
+            _check_rows(shape)
+            log_p, error, route = log_joint_agreement(pair, rule, options)
+            return Agreement(rule, np.exp(log_p), log_p, error, route)
+        row_rule = as_rule(rule)
+        log_p, error, route = log_agreement_by_row(pair, row_rule.flattened(shape), options)
+    log_p, error = log_p.reshape(shape), error.reshape(shape)
+    return Agreement(row_rule, np.exp(log_p), log_p, error, route, row_rule.is_density)
+
+
+def _check_rows(shape: tuple[int, ...]) -> None:
+    if len(shape) != 1:
+        raise ValueError(
+            f"a rule over all rows must have data of shape (N,), got {shape}. "
+            "Ask it of one output at a time."
+        )

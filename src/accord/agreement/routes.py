@@ -1,0 +1,77 @@
+"""Which route leads to the probability of agreement of single rows."""
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from accord.agreement.closed_form import log_closed_form
+from accord.agreement.integration import log_quadrature, needs_tracing
+from accord.agreement.monte_carlo import average_over_draws, quasi_monte_carlo
+from accord.agreement.result import Method, Options, Route
+from accord.agreement.rule import Rule
+from accord.agreement.sides import Pair, Uncertain
+
+_ROWS = 256  # rows integrated at a time
+_ROWS_TRACED = 8
+_MOST_TRACED = 64  # rows for which the slow search under a callable is worth its digits
+
+Result = tuple[NDArray[np.float64], NDArray[np.float64], Route]
+"""log p(A) per row, its error, and the route taken."""
+
+
+def log_agreement_by_row(pair: Pair, rule: Rule, options: Options) -> Result:
+    """By the first of the allowed routes that applies: closed form, draws, quadrature, Sobol."""
+    _check_density(pair, rule)
+    method = options.method
+    if method in ("auto", "closed form"):
+        log_p = log_closed_form(pair, rule)
+        if log_p is not None:
+            return log_p.numpy(), np.zeros(pair.n), "closed form"
+    if method in ("auto", "monte carlo"):
+        averaged = average_over_draws(pair, rule)
+        if averaged is not None:
+            return _log(averaged.value), averaged.error, "monte carlo"
+    too_slow = method == "auto" and needs_tracing(pair, rule) and pair.n > _MOST_TRACED
+    if method in ("auto", "quadrature") and not too_slow:
+        integral = _in_blocks(pair, rule)
+        if integral is not None:
+            return *integral, "quadrature"
+    if method in ("auto", "monte carlo"):
+        value, error = quasi_monte_carlo(pair, rule, options)
+        return _log(value), error, "monte carlo"
+    raise no_route(method, rule)
+
+
+def no_route(method: Method, rule: object) -> ValueError:
+    """The error where the asked route does not exist."""
+    return ValueError(
+        f"method must have a route for the model, the data and the rule, got {method!r} for "
+        f"{rule!r}, where there is none. Use method='auto'."
+    )
+
+
+def _in_blocks(pair: Pair, rule: Rule) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    step = _ROWS_TRACED if needs_tracing(pair, rule) else _ROWS
+    logs, errors = [], []
+    for start in range(0, pair.n, step):
+        rows = torch.arange(start, min(start + step, pair.n))
+        part = log_quadrature(pair.take(rows), rule.take(rows.numpy()))
+        if part is None:
+            return None
+        logs.append(part.log_value.numpy())
+        errors.append(part.error.numpy())
+    return np.concatenate(logs), np.concatenate(errors)
+
+
+def _log(value: NDArray[np.float64]) -> NDArray[np.float64]:
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(value))
+
+
+def _check_density(pair: Pair, rule: Rule) -> None:
+    has_density = isinstance(pair.model, Uncertain) or isinstance(pair.data, Uncertain)
+    if rule.is_density and not has_density:
+        raise ValueError(
+            "exact agreement must have a density on one side, got values or draws on both. "
+            "Use Within(tolerance), or give the model or the data as a distribution."
+        )
