@@ -1,0 +1,79 @@
+"""Predictive distributions of any model, and of the folds that held rows out."""
+
+import inspect
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from sklearn.pipeline import Pipeline
+from torch import Tensor
+
+from accord.distributions import Distribution, Normal
+
+
+def predictive_of(model: Any, X: Any) -> Distribution:
+    """What a fitted model predicts, as a distribution.
+
+    That is ``model.predict_dist(X)``, of a pipeline that of its last step, and a Gaussian where
+    only ``model.predict(X, return_std=True)`` is offered, as by scikit-learn's Gaussian process.
+
+    Example:
+        >>> from sklearn.linear_model import BayesianRidge
+        >>> X = np.arange(6.0)[:, None]
+        >>> predictive_of(BayesianRidge().fit(X, X[:, 0] + [0, 1, 0, 1, 0, 1]), X[:2]).shape
+        (2,)
+    """
+    if hasattr(model, "predict_dist"):
+        dist: Distribution = model.predict_dist(X)
+        return dist
+    if isinstance(model, Pipeline):
+        inner = model[:-1].transform(X) if len(model) > 1 else X
+        return predictive_of(model[-1], inner)
+    predict = getattr(model, "predict", None)
+    if predict is None or "return_std" not in inspect.signature(predict).parameters:
+        raise TypeError(
+            "model must offer predict_dist(X) or predict(X, return_std=True), got "
+            f"{type(model).__name__}. Use a model that knows its uncertainty."
+        )
+    mean, std = predict(X, return_std=True)
+    return Normal(mean, std)
+
+
+def concatenated(parts: Sequence[Distribution]) -> Distribution:
+    """The rows of several distributions of one kind, one after another.
+
+    Example:
+        >>> concatenated([Normal([0.0, 1.0], 1.0), Normal([2.0], 3.0)])
+        Normal(mean=[0., 1., 2.], std=[1., 1., 3.])
+    """
+    if len(parts) == 1:
+        return parts[0]
+    columns = iter(zip(*(_tensors(part) for part in parts), strict=True))
+    try:
+        whole = parts[0]._map(lambda _, lead: torch.cat(next(columns), dim=lead))
+    except (RuntimeError, ValueError) as error:
+        raise ValueError(_UNLIKE) from error
+    # What is not held per row (weights of members, degrees of freedom) must agree as well.
+    expected = np.concatenate([np.asarray(part.std) for part in parts])
+    if not np.allclose(whole.std, expected, rtol=1e-6):
+        raise ValueError(_UNLIKE)
+    return whole
+
+
+_UNLIKE = (
+    "the folds' predictions must be of one kind, got different ones. "
+    "Use cv='prefit' or a held-out fraction such as cv=0.2."
+)
+
+
+def _tensors(dist: Distribution) -> list[Tensor]:
+    """Every tensor that a distribution holds per row, in the order of its ``_map``."""
+    found: list[Tensor] = []
+
+    def note(tensor: Tensor, _: int) -> Tensor:
+        found.append(tensor)
+        return tensor
+
+    dist._map(note)
+    return found

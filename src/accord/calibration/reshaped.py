@@ -1,0 +1,204 @@
+"""A distribution whose cdf values are passed through a monotone curve."""
+
+from collections.abc import Sequence
+from typing import Self, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from accord._numerics import NORMAL, log_between
+from accord.calibration.curves import MonotoneCurve
+from accord.distributions import Distribution
+from accord.distributions.distribution import Generator, TensorMap
+
+Floats = NDArray[np.float64]
+
+# Φ(−37) is the last normal float64; beyond it a quantile of the base cannot be asked for.
+_LAST_SCORE = 37.0
+# Beyond ±9 lies less than 1e-18 of the probability: no moment notices.
+_LAST_NODE = 9.0
+_NODES = 8
+
+
+@final
+class Reshaped(Distribution):
+    """The base with its cdf F replaced by G = Φ ∘ T ∘ Φ⁻¹ ∘ F, T a monotone curve between scores.
+
+    With z(y) = Φ⁻¹(F(y)) its density is g(y) = f(y) T'(z) φ(T(z)) / φ(z): positive wherever the
+    base's is, and finite, because T' is. Both tails of F are used, so nothing is lost far from the
+    centre. Mean and variance come from Gauss–Legendre quadrature of the quantiles between the knots
+    (relative error below 1e-6 for smooth bases); the epistemic share of the variance is the base's.
+
+    Args:
+        base: Before reshaping.
+        curves: One for all rows, or one per output.
+
+    **Shape**: that of the base, (N,) with one curve or (N, K) with K curves.
+
+    Example:
+        >>> from accord.distributions import Normal
+        >>> double = MonotoneCurve(np.array([-2.0, 0.0, 2.0]), np.array([-1.0, 0.0, 1.0]))
+        >>> Reshaped(Normal([0.0], 1.0), [double]).interval(0.95).round(2)
+        array([[-3.92,  3.92]])
+    """
+
+    def __init__(self, base: Distribution, curves: Sequence[MonotoneCurve]) -> None:
+        outputs = base.shape[-1] if len(base.shape) > 1 else 1
+        if len(curves) != outputs:
+            raise ValueError(
+                f"curves must be one per output, got {len(curves)} for {outputs} outputs. "
+                "Calibrate and predict the same outputs."
+            )
+        self._base, self._numpy, self._curves = base, base._numpy, tuple(curves)
+        column = torch.arange(outputs, dtype=torch.float64, device=base._reference.device)
+        self._column = column.expand(base.shape)
+
+    @property
+    def base(self) -> Distribution:
+        """The distribution before reshaping."""
+        return self._base
+
+    @property
+    def _reference(self) -> Tensor:
+        return self._base._reference
+
+    @property
+    def _width(self) -> int:
+        return self._base._width
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(
+            _base=self._base._map(function, lead), _column=function(self._column, lead)
+        )
+
+    def _mean(self) -> Tensor:
+        return self._moments()[0]
+
+    def _variances(self) -> tuple[Tensor, Tensor]:
+        aleatoric, epistemic = self._base._variances()
+        variance = self._moments()[1]
+        share = epistemic / (aleatoric + epistemic)
+        return (1 - share) * variance, share * variance
+
+    def _log_prob(self, value: Tensor) -> Tensor:
+        z = _score_at(self._base, value)
+        # Where the base has no density, neither has its reshaped form.
+        z = z.clamp(-1e8, 1e8)
+        w, log_slope = self._apply(z), self._log_slope(z)
+        change = NORMAL.log_pdf(w) - NORMAL.log_pdf(z) + log_slope
+        return self._base._log_prob(value) + change
+
+    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
+        return _log_ndtr(sign * self._score(value))
+
+    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
+        return log_between(NORMAL, self._score(lower), self._score(upper))
+
+    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
+        a, b = self._score(center - half_width), self._score(center + half_width)
+        wide = log_between(NORMAL, a, torch.maximum(a, b))
+        # So narrow a window that the scores of its ends agree in most digits has constant density.
+        narrow = self._log_prob(center) + (2 * half_width).log()
+        return torch.where((b - a).abs() < 1e-6, narrow, wide)
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        tail = torch.special.ndtri(torch.minimum(p, q))
+        quantile = self._point(torch.where(p <= q, tail, -tail))
+        return quantile, quantile
+
+    def _draw(self, n: int, rng: Generator) -> Tensor:
+        u = torch.from_numpy(np.asarray(rng.random((n, *self.shape))))
+        return self._evaluate("_quantile", *(v.to(self._reference.device) for v in (u, 1 - u)))
+
+    def _describe(self) -> str:
+        return f"{self._base!r}, {len(self._curves[0].knots)} knots"
+
+    def _score(self, value: Tensor) -> Tensor:
+        return self._apply(_score_at(self._base, value))
+
+    def _apply(self, z: Tensor) -> Tensor:
+        return self._by_column([curve(z) for curve in self._curves])
+
+    def _log_slope(self, z: Tensor) -> Tensor:
+        return self._by_column([curve.log_slope(z) for curve in self._curves])
+
+    def _by_column(self, answers: list[Tensor]) -> Tensor:
+        chosen = answers[0]
+        for column, answer in enumerate(answers[1:], start=1):
+            chosen = torch.where(self._column == column, answer, chosen)
+        return chosen
+
+    def _point(self, w: Tensor) -> Tensor:
+        """Where the normal score is w after reshaping; a flat batch, scores before it."""
+        z = self._by_column([curve.inverse()(w) for curve in self._curves])
+        z = torch.where(w.isinf(), w, z.clamp(-_LAST_SCORE, _LAST_SCORE))
+        return self._base._quantile(NORMAL.cdf(z), NORMAL.cdf(-z))
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        nodes, weights = (torch.from_numpy(part) for part in self._rule())
+        levels = nodes.reshape(-1, *(1 for _ in self.shape)).expand(-1, *self.shape)
+        points = self._evaluate("_point", levels.to(self._reference.device))
+        weights = weights.to(points).reshape(-1, *(1 for _ in self.shape))
+        mean = (weights * points).sum(0)
+        return mean, (weights * (points - mean) ** 2).sum(0)
+
+    def _rule(self) -> tuple[Floats, Floats]:
+        """For E[h(w)] with w standard normal and h smooth between the curves' values."""
+        bends = np.unique(np.concatenate([curve.values for curve in self._curves]))
+        ends = np.concatenate([[-_LAST_NODE, -3.0], bends, [3.0, _LAST_NODE]])
+        ends = np.unique(np.clip(ends, -_LAST_NODE, _LAST_NODE))
+        x, weight = np.polynomial.legendre.leggauss(_NODES)
+        middle, half = (ends[1:] + ends[:-1]) / 2, np.diff(ends) / 2
+        nodes = (middle[:, None] + half[:, None] * x).ravel()
+        weights = (half[:, None] * weight).ravel() * np.exp(-0.5 * nodes**2)
+        return nodes, weights / weights.sum()
+
+
+def normal_scores(dist: Distribution, value: Floats) -> Floats:
+    """z = Φ⁻¹(F(value)), the place of each value in its distribution, in normal deviations.
+
+    **Shape**: value and result of the distribution's shape.
+
+    Example:
+        >>> from accord.distributions import Laplace
+        >>> normal_scores(Laplace([0.0, 0.0], 1.0), np.array([0.0, 1e4])).round(2)
+        array([  0.  , 141.38])
+    """
+    points = torch.from_numpy(value).to(dist._reference)
+    sign = torch.ones_like(points)
+    below, above = (dist._evaluate("_log_tail", points, side) for side in (sign, -sign))
+    scores: Floats = _score_between(below, above).detach().cpu().double().numpy()
+    return scores
+
+
+def _score_at(dist: Distribution, value: Tensor) -> Tensor:
+    """The same for a flat batch, inside the evaluation of a distribution."""
+    sign = torch.ones_like(value)
+    return _score_between(dist._log_tail(value, sign), dist._log_tail(value, -sign))
+
+
+def _score_between(below: Tensor, above: Tensor) -> Tensor:
+    """From log F and log(1 − F), the smaller of the two, so that it is exact far out."""
+    tail = _log_ndtri(torch.minimum(below, above))
+    return torch.where(below <= above, tail, -tail)
+
+
+def _log_ndtr(z: Tensor) -> Tensor:
+    log_p: Tensor = torch.special.log_ndtr(z)
+    return log_p
+
+
+def _log_ndtri(log_p: Tensor) -> Tensor:
+    """Φ⁻¹(exp(log_p)) for log_p ≤ log ½: by Newton's method where exp(log_p) underflows."""
+    direct: Tensor = torch.special.ndtri(log_p.double().exp())
+    far = (log_p < -600) & log_p.isfinite()
+    if not bool(far.any()):
+        return direct.to(log_p)
+    target = torch.where(far, log_p, -700.0).double()
+    z = -(-2 * target - torch.log(-4 * torch.pi * target)).sqrt()
+    for _ in range(3):  # log Φ is nearly a parabola here: each step doubles the digits
+        log_phi = _log_ndtr(z)
+        z = z - (log_phi - target) * torch.exp(log_phi - NORMAL.log_pdf(z))
+    return torch.where(far, z, direct).to(log_p)
