@@ -1,0 +1,49 @@
+"""Figures of merit for predictions with uncertainty, ours or anybody's; all keyword-only.
+
+>>> from accord import metrics
+>>> round(metrics.crps(y_true=[1.0, 2.0], mean=[1.0, 2.5], std=[0.5, 0.5]), 3)
+0.209
+"""
+
+from accord.metrics.bands import histogram_band, reliability_band
+from accord.metrics.calibration import (
+    DeviationBins,
+    ReliabilityCurve,
+    deviation_bins,
+    ece,
+    ence,
+    mce,
+    pit,
+    reliability_curve,
+)
+from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
+from accord.metrics.points import mae, r2, rmse, squared_error
+from accord.metrics.scores import agreement, crps, gaussian_nll, nll, pinball
+from accord.metrics.summaries import summary
+
+__all__ = [
+    "DeviationBins",
+    "ReliabilityCurve",
+    "agreement",
+    "coverage",
+    "crps",
+    "deviation_bins",
+    "ece",
+    "ence",
+    "gaussian_nll",
+    "histogram_band",
+    "interval_score",
+    "interval_width",
+    "mae",
+    "mce",
+    "nll",
+    "pinball",
+    "pit",
+    "r2",
+    "reliability_band",
+    "reliability_curve",
+    "rmse",
+    "sharpness",
+    "squared_error",
+    "summary",
+]

@@ -1,0 +1,226 @@
+"""Do the stated probabilities come true? PIT values, reliability, ECE, MCE and ENCE."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from accord._checks import RandomState, check_choice, check_count
+from accord.distributions import Distribution, Empirical
+from accord.metrics.bands import reliability_band
+from accord.metrics.inputs import (
+    FloatArray,
+    as_array,
+    check_enough_rows,
+    predictive,
+    probabilities,
+    targets,
+)
+from accord.metrics.intervals import coverage
+
+__all__ = [
+    "DeviationBins",
+    "ReliabilityCurve",
+    "deviation_bins",
+    "ece",
+    "ence",
+    "mce",
+    "pit",
+    "reliability_curve",
+]
+
+PAPER_LEVELS = tuple(k / 10 for k in range(1, 10))
+"""The paper's levels, 10 % … 90 % in steps of 10."""
+MINIMUM_ROWS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class ReliabilityCurve:
+    """Expected and observed shares of the observations inside intervals (or below quantiles).
+
+    **Shape**: ``expected`` and ``observed`` (L,); ``n`` is the number of observations.
+    """
+
+    expected: FloatArray
+    observed: FloatArray
+    n: int
+
+    @property
+    def ece(self) -> float:
+        """Mean of |observed − expected|."""
+        return float(np.abs(self.observed - self.expected).mean())
+
+    @property
+    def mce(self) -> float:
+        """Maximum of |observed − expected|."""
+        return float(np.abs(self.observed - self.expected).max())
+
+    def band(
+        self,
+        *,
+        confidence: float = 0.95,
+        simultaneous: bool = True,
+        random_state: RandomState = 0,
+    ) -> FloatArray:
+        """Where a calibrated model's curve lies by chance; **Shape** (L, 2)."""
+        return reliability_band(
+            levels=self.expected,
+            n=self.n,
+            confidence=confidence,
+            simultaneous=simultaneous,
+            random_state=random_state,
+        )
+
+
+def pit(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+) -> FloatArray:
+    """Probability integral transform F(t): uniform on (0, 1) for a calibrated model.
+
+    **Shape**: ``y_true`` and the result (N,) or (N, K).
+
+    >>> pit(y_true=[0.0], mean=[0.0], std=[2.0])
+    array([0.5])
+    """
+    y = targets(y_true)
+    return as_array("cdf", predictive(y, dist=dist, mean=mean, std=std).cdf(y))
+
+
+def reliability_curve(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    levels: ArrayLike = PAPER_LEVELS,
+    kind: Literal["interval", "quantile"] = "interval",
+) -> ReliabilityCurve:
+    """Share of the observations found where the predictions put a share z of them.
+
+    The paper's procedure: for each level z, the central z-interval of every row, and the fraction
+    of the observations inside. With ``mean`` and ``std`` the intervals are Gaussian, as there; a
+    distribution gives its own. ``kind="quantile"`` counts observations below the z-quantile
+    instead, which also shows a bias. Several outputs are pooled.
+
+    **Shape**: ``y_true`` (N,) or (N, K) with at least ten values; ``levels`` (L,).
+
+    >>> curve = reliability_curve(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10)
+    >>> curve.observed
+    array([1., 1., 1., 1., 1., 1., 1., 1., 1.])
+    """
+    check_choice("kind", kind, ("interval", "quantile"))
+    expected = probabilities("levels", levels)
+    y = targets(y_true)
+    check_enough_rows(y.size, MINIMUM_ROWS, "reliability")
+    q = predictive(y, dist=dist, mean=mean, std=std)
+    if kind == "interval" and isinstance(q, Empirical):
+        # A step function's intervals cannot be read off its cdf at t.
+        shares = [coverage(y_true=y, dist=q, coverage=float(level)) for level in expected]
+        return ReliabilityCurve(expected, np.array(shares), y.size)
+    # t lies in the central z-interval exactly when F(t) lies within z/2 of one half.
+    u = pit(y_true=y, dist=q).ravel()
+    statistic = np.abs(2 * u - 1) if kind == "interval" else u
+    return ReliabilityCurve(expected, (statistic[:, None] <= expected).mean(axis=0), y.size)
+
+
+def ece(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    levels: ArrayLike = PAPER_LEVELS,
+) -> float:
+    """Expected calibration error: mean |observed − expected| over the paper's levels 10 % … 90 %.
+
+    **Shape**: ``y_true`` (N,) or (N, K) with at least ten values.
+
+    >>> round(ece(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10), 3)
+    0.5
+    """
+    return reliability_curve(y_true=y_true, dist=dist, mean=mean, std=std, levels=levels).ece
+
+
+def mce(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    levels: ArrayLike = PAPER_LEVELS,
+) -> float:
+    """Maximum calibration error: largest |observed − expected| over the paper's levels 10 % … 90 %.
+
+    **Shape**: ``y_true`` (N,) or (N, K) with at least ten values.
+
+    >>> mce(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10)
+    0.9
+    """
+    return reliability_curve(y_true=y_true, dist=dist, mean=mean, std=std, levels=levels).mce
+
+
+@dataclass(frozen=True, slots=True)
+class DeviationBins:
+    """Predicted deviation and found error of rows grouped by predicted deviation.
+
+    **Shape**: (B,) each; ``count`` rows per bin.
+    """
+
+    predicted: FloatArray
+    observed: FloatArray
+    count: FloatArray
+
+
+def deviation_bins(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    n_bins: int = 10,
+) -> DeviationBins:
+    """Root mean predicted variance against root mean squared error, in bins of equal count.
+
+    Levi et al. (2019). Several outputs are pooled.
+
+    **Shape**: ``y_true`` (N,) or (N, K) with at least two values per bin.
+    """
+    check_count("n_bins", n_bins)
+    y = targets(y_true)
+    q = predictive(y, dist=dist, mean=mean, std=std)
+    variance = as_array("variance", q.variance).ravel()
+    squares = ((y - as_array("mean", q.mean)) ** 2).ravel()
+    check_enough_rows(y.size, 2 * n_bins, f"a split into {n_bins} bins")
+    bins = np.array_split(np.argsort(variance, kind="stable"), n_bins)
+    return DeviationBins(
+        predicted=np.array([np.sqrt(variance[rows].mean()) for rows in bins]),
+        observed=np.array([np.sqrt(squares[rows].mean()) for rows in bins]),
+        count=np.array([len(rows) for rows in bins], dtype=np.float64),
+    )
+
+
+def ence(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    n_bins: int = 10,
+) -> float:
+    """Expected normalised calibration error: mean |RMV − RMSE| / RMV over bins of equal count.
+
+    Levi et al. (2019): RMV is the root mean predicted variance of a bin, so that errors are judged
+    relative to the deviation that was stated for them.
+
+    **Shape**: ``y_true`` (N,) or (N, K) with at least two values per bin.
+
+    >>> ence(y_true=[2.0, -2.0], mean=[0.0, 0.0], std=[1.0, 1.0], n_bins=1)
+    1.0
+    """
+    bins = deviation_bins(y_true=y_true, dist=dist, mean=mean, std=std, n_bins=n_bins)
+    return float((np.abs(bins.predicted - bins.observed) / bins.predicted).mean())

@@ -1,0 +1,110 @@
+"""The metrics as scikit-learn scorers, for ``cross_val_score``, ``GridSearchCV`` and the like.
+
+>>> from functools import partial
+>>> from sklearn.gaussian_process import GaussianProcessRegressor
+>>> from sklearn.model_selection import cross_val_score
+>>> from accord.metrics import scorers
+>>> X, y = [[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 3.0]
+>>> model = GaussianProcessRegressor(alpha=0.1, optimizer=None)
+>>> cross_val_score(model, X, y, cv=2, scoring=scorers.crps_scorer).shape
+(2,)
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from numpy.typing import ArrayLike
+from sklearn.pipeline import Pipeline
+
+from accord.distributions import Distribution, Normal
+from accord.metrics.calibration import ece, ence, mce
+from accord.metrics.intervals import coverage, interval_score
+from accord.metrics.points import mae, r2, rmse
+from accord.metrics.scores import agreement, crps, gaussian_nll, nll
+
+__all__ = [
+    "DistributionScorer",
+    "agreement_scorer",
+    "coverage_scorer",
+    "crps_scorer",
+    "ece_scorer",
+    "ence_scorer",
+    "gaussian_nll_scorer",
+    "interval_scorer",
+    "mae_scorer",
+    "mce_scorer",
+    "nll_scorer",
+    "r2_scorer",
+    "rmse_scorer",
+]
+
+
+@dataclass(frozen=True, slots=True)
+class DistributionScorer:
+    """A metric of ``dist`` as a callable (estimator, X, y) for which greater is better.
+
+    ``metric`` is called as ``metric(y_true=y, dist=dist)``; bind options with
+    ``functools.partial``. The estimator has ``predict_dist``, or ``predict(X, return_std=True)``,
+    whose answer is taken as Gaussian; a Pipeline may end in one.
+
+    >>> from functools import partial
+    >>> DistributionScorer(partial(interval_score, coverage=0.9)).greater_is_better
+    False
+    """
+
+    metric: Callable[..., float]
+    greater_is_better: bool = False
+
+    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
+        """The metric of the estimator's predictions for ``X`` against ``y``, signed."""
+        value = self.metric(y_true=y, dist=predicted_distribution(estimator, X))
+        return value if self.greater_is_better else -value
+
+
+def predicted_distribution(estimator: Any, X: Any) -> Distribution:
+    """What a fitted estimator predicts for ``X``, as a distribution."""
+    if isinstance(estimator, Pipeline):
+        return predicted_distribution(estimator[-1], estimator[:-1].transform(X))
+    if hasattr(estimator, "predict_dist"):
+        dist: Distribution = estimator.predict_dist(X)
+        return dist
+    predict = getattr(estimator, "predict", None)
+    if predict is None or "return_std" not in inspect.signature(predict).parameters:
+        raise TypeError(
+            "estimator must have predict_dist(X) or predict(X, return_std=True), "
+            f"got {type(estimator).__name__}. Use an estimator of accord, or score its mean only."
+        )
+    return Normal(*predict(X, return_std=True))
+
+
+def _coverage_gap(*, y_true: ArrayLike, dist: Distribution, coverage_stated: float = 0.95) -> float:
+    return abs(coverage(y_true=y_true, dist=dist, coverage=coverage_stated) - coverage_stated)
+
+
+def agreement_scorer(rule: Any) -> DistributionScorer:
+    """The mean probability of agreement under ``rule`` (a number ε: within ±ε)."""
+    return DistributionScorer(partial(agreement, rule=rule), greater_is_better=True)
+
+
+def coverage_scorer(coverage: float = 0.95) -> DistributionScorer:
+    """Minus the distance between the observed and the stated coverage of central intervals."""
+    return DistributionScorer(partial(_coverage_gap, coverage_stated=coverage))
+
+
+def interval_scorer(coverage: float = 0.95) -> DistributionScorer:
+    """Minus the interval (Winkler) score of central intervals."""
+    return DistributionScorer(partial(interval_score, coverage=coverage))
+
+
+crps_scorer = DistributionScorer(crps)
+ece_scorer = DistributionScorer(ece)
+ence_scorer = DistributionScorer(ence)
+gaussian_nll_scorer = DistributionScorer(gaussian_nll)
+mae_scorer = DistributionScorer(mae)
+mce_scorer = DistributionScorer(mce)
+nll_scorer = DistributionScorer(nll)
+r2_scorer = DistributionScorer(r2, greater_is_better=True)
+rmse_scorer = DistributionScorer(rmse)

@@ -1,0 +1,242 @@
+"""Scores of a whole predictive distribution; lower is better, except for the agreement."""
+
+from typing import Literal, Required, Unpack, overload
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from accord._checks import RandomState
+from accord.agreement import Rule, Within, probability_of_agreement
+from accord.distributions import Distribution, gaussian_match
+from accord.metrics._crps import crps_of, crps_samples
+from accord.metrics.inputs import (
+    FloatArray,
+    Predictive,
+    as_array,
+    averaged,
+    finite,
+    predictive,
+    probabilities,
+    quantile_table,
+    targets,
+)
+
+__all__ = ["agreement", "crps", "gaussian_nll", "nll", "pinball"]
+
+
+class RuledPredictive(Predictive, total=False):
+    """Predictions and the rule under which they are to agree."""
+
+    rule: Required[Rule | float]
+    random_state: RandomState
+
+
+class SampledPredictive(Predictive, total=False):
+    """Predictions as a distribution, as moments, as draws, or as quantiles at stated levels."""
+
+    samples: ArrayLike | None
+    quantiles: ArrayLike | None
+    alpha: ArrayLike | None
+
+
+@overload
+def nll(
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictive]
+) -> float: ...
+@overload
+def nll(
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]
+) -> FloatArray: ...
+def nll(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    """Negative log-likelihood −log q(t) of the distribution itself.
+
+    With ``mean`` and ``std`` that distribution is Gaussian.
+
+    **Shape**: ``y_true`` (N,) or (N, K), as ``dist``; the same for ``average=False``.
+
+    >>> from accord import Laplace
+    >>> nll(y_true=[0.0], dist=Laplace([0.0], [0.5]))
+    0.0
+    """
+    y = targets(y_true)
+    q = predictive(y, dist=dist, mean=mean, std=std)
+    return averaged(-as_array("log_prob", q.log_prob(y)), average)
+
+
+@overload
+def gaussian_nll(
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictive]
+) -> float: ...
+@overload
+def gaussian_nll(
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]
+) -> FloatArray: ...
+def gaussian_nll(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    """Negative log-likelihood ½ log 2πσ² + (t − μ)² / 2σ² of the first two moments.
+
+    What the paper's tables report: a mixture is replaced by the Gaussian of its mean and variance.
+
+    **Shape**: ``y_true`` (N,) or (N, K), as ``dist``; the same for ``average=False``.
+
+    >>> round(gaussian_nll(y_true=[1.0], mean=[0.0], std=[1.0]), 4)
+    1.4189
+    """
+    y = targets(y_true)
+    q = gaussian_match(predictive(y, dist=dist, mean=mean, std=std))
+    return nll(y_true=y, dist=q) if average else nll(y_true=y, dist=q, average=False)
+
+
+@overload
+def crps(
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[SampledPredictive]
+) -> float: ...
+@overload
+def crps(
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[SampledPredictive]
+) -> FloatArray: ...
+def crps(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    samples: ArrayLike | None = None,
+    quantiles: ArrayLike | None = None,
+    alpha: ArrayLike | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    """Continuous ranked probability score ∫ (F(x) − 1{x ≥ t})² dx, in the target's units.
+
+    Exact for every single family, for mixtures of Gaussians, smoothed by a tolerance or not, and
+    for draws (the score of their step function). Other mixtures and smoothed families are
+    integrated with an error below 1e-8 standard deviations. ``quantiles`` at the levels ``alpha``
+    give twice the mean pinball loss, which tends to the score as equally spaced levels grow dense.
+
+    **Shape**: ``y_true`` (N,) or (N, K), as ``dist``; ``samples`` (S, N) or (S, N, K);
+    ``quantiles`` (N, L) or (N, K, L) with ``alpha`` (L,); the shape of ``y_true`` for
+    ``average=False``.
+
+    >>> round(crps(y_true=[0.0], mean=[0.0], std=[1.0]), 4)
+    0.2337
+    """
+    y = targets(y_true)
+    forms = (samples is not None) + (quantiles is not None)
+    if forms > 1 or (forms and any(value is not None for value in (dist, mean, std))):
+        raise TypeError(
+            "predictions must be one of dist=, mean= with std=, samples=, quantiles= with alpha=, "
+            "got several. Pass one of the forms."
+        )
+    if samples is not None:
+        return averaged(crps_samples(_draws(samples, y), y), average)
+    if quantiles is not None:
+        losses = pinball(y_true=y, quantiles=quantiles, alpha=alpha, average=False)
+        return averaged(2 * losses.mean(axis=-1), average)
+    return averaged(crps_of(predictive(y, dist=dist, mean=mean, std=std), y), average)
+
+
+@overload
+def pinball(
+    *,
+    y_true: ArrayLike,
+    quantiles: ArrayLike | None = None,
+    alpha: ArrayLike | None = None,
+    average: Literal[True] = True,
+    **given: Unpack[Predictive],
+) -> float: ...
+@overload
+def pinball(
+    *,
+    y_true: ArrayLike,
+    quantiles: ArrayLike | None = None,
+    alpha: ArrayLike | None = None,
+    average: Literal[False],
+    **given: Unpack[Predictive],
+) -> FloatArray: ...
+def pinball(
+    *,
+    y_true: ArrayLike,
+    quantiles: ArrayLike | None = None,
+    alpha: ArrayLike | None = None,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    average: bool = True,
+) -> float | FloatArray:
+    """Pinball loss (α − 1{t < q_α}) (t − q_α) of predicted quantiles, averaged over the levels.
+
+    ``quantiles`` holds one column per level of ``alpha``; a distribution gives its own.
+
+    **Shape**: ``y_true`` (N,) or (N, K); ``quantiles`` (N, L) or (N, K, L), ``alpha`` (L,);
+    the shape of ``quantiles`` for ``average=False``.
+
+    >>> pinball(y_true=[1.0], quantiles=[[0.0, 3.0]], alpha=[0.1, 0.9], average=False)
+    array([[0.1, 0.2]])
+    """
+    y = targets(y_true)
+    if alpha is None:
+        raise TypeError("alpha must name the quantiles' levels, got None. Pass alpha=[0.05, 0.95].")
+    levels = probabilities("alpha", alpha)
+    if quantiles is None:
+        q = predictive(y, dist=dist, mean=mean, std=std)
+        quantiles = as_array("quantile", q.quantile(levels))
+    excess = y[..., None] - quantile_table(y, quantiles, levels)
+    return averaged(np.maximum(levels * excess, (levels - 1) * excess), average)
+
+
+@overload
+def agreement(
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[RuledPredictive]
+) -> float: ...
+@overload
+def agreement(
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[RuledPredictive]
+) -> FloatArray: ...
+def agreement(
+    *,
+    y_true: ArrayLike,
+    rule: Rule | float,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    random_state: RandomState = 0,
+    average: bool = True,
+) -> float | FloatArray:
+    """Probability p(A|M,D,B) that model and data agree under a rule; higher is better.
+
+    A number ε as the rule means agreement within ±ε. ``random_state`` serves rules that only Monte
+    Carlo can judge.
+
+    **Shape**: ``y_true`` (N,) or (N, K), as ``dist``; the same for ``average=False``.
+
+    >>> round(agreement(y_true=[0.0], mean=[0.0], std=[1.0], rule=1.96), 3)
+    0.95
+    """
+    y = targets(y_true)
+    q = predictive(y, dist=dist, mean=mean, std=std)
+    stated = rule if isinstance(rule, Rule) else Within(rule)
+    agreed = probability_of_agreement(q, y, stated, random_state=random_state)
+    return averaged(as_array("probability", agreed.probability), average)
+
+
+def _draws(samples: ArrayLike, y: FloatArray) -> FloatArray:
+    draws = finite("samples", samples)
+    if draws.ndim != y.ndim + 1 or draws.shape[1:] != y.shape or not len(draws):
+        raise ValueError(
+            f"samples must have shape (S, {', '.join(map(str, y.shape))}), draws first, "
+            f"got {draws.shape}. Transpose it."
+        )
+    return draws
