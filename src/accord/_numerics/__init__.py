@@ -10,15 +10,25 @@ from accord._numerics.families import (
     family_named,
     student_t,
 )
-from accord._numerics.interval import log_agreement, log_between, log_within
+from accord._numerics.interval import (
+    AgreementSlopes,
+    agreement_loss,
+    agreement_slopes,
+    log_agreement,
+    log_between,
+    log_within,
+)
 
 __all__ = [
     "LAPLACE",
     "LOGISTIC",
     "NORMAL",
     "UNIFORM",
+    "AgreementSlopes",
     "FamilyName",
     "StandardFamily",
+    "agreement_loss",
+    "agreement_slopes",
     "family_named",
     "log_agreement",
     "log_between",

@@ -23,3 +23,11 @@ def langevin(x: Tensor) -> Tensor:
     u = x * x
     series = x * (1 / 3 - u * (1 / 45 - u * (2 / 945 - u * (1 / 4725 - u * 2 / 93555))))
     return torch.where(x < 0.1, series, (1 + torch.exp(-2 * x)) / -torch.expm1(-2 * x) - 1 / x)
+
+
+def exp_remainder(x: Tensor) -> Tensor:
+    """e^{−x} − 1 + x for x ≥ 0."""
+    series = torch.zeros_like(x)
+    for k in range(11, 1, -1):
+        series = (1 - series) * x / k
+    return torch.where(x < 0.2, x * series, torch.expm1(-x) + x)

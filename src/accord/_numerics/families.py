@@ -33,7 +33,7 @@ def student_t(df: float) -> StandardFamily:
     return StudentTFamily(df)
 
 
-def family_named(name: FamilyName, *, df: float | None = None) -> StandardFamily:
+def family_named(name: FamilyName, df: float | None = None) -> StandardFamily:
     """The standard family of that name; ``df`` belongs to "student-t" and to no other.
 
     >>> family_named("student-t", df=4).variance

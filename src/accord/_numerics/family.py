@@ -1,6 +1,6 @@
 """What a standard family (location 0, scale 1, symmetric about 0) has to know."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -10,8 +10,15 @@ from accord._numerics.interval import log_between
 from accord._numerics.kernel import Kernel
 
 
-class StandardFamily(Kernel):
-    """A symmetric distribution with location 0 and scale 1, given by functions that hold in the tails."""
+class StandardFamily(ABC):
+    """A distribution with location 0 and scale 1, given by functions that hold in the tails.
+
+    ``variance`` is that of scale 1, and ``kernel`` knows the probability of an interval.
+    """
+
+    name: str
+    variance: float
+    kernel: Kernel
 
     @abstractmethod
     def log_pdf(self, z: Tensor) -> Tensor:

@@ -1,138 +1,198 @@
 """The one primitive: the logarithm of the probability of an interval, with closed-form gradients.
 
-Every probability of agreement with an interval rule is F((hi − μ)/σ) − F((lo − μ)/σ). Its logarithm is
-computed here, and nowhere else, from one of three parametrisations: the standardised centre and
-half-width (:func:`log_within`), the standardised bounds (:func:`log_between`), or location, variance, centre
-and half-width at once (:func:`log_agreement`), which is what the losses need.
+Every probability of agreement with an interval rule is F((hi − μ)/σ) − F((lo − μ)/σ). It is taken
+from one of three parametrisations, each of which keeps what the others would cancel:
+
+- :func:`log_within`, a standardised centre and half-width;
+- :func:`log_between`, standardised bounds, either of which may be infinite;
+- :func:`agreement_loss`, mean, variance, target and tolerance at once, as the losses need it.
+
+Work is done in float64, also for float32 arguments, which therefore lose no digits on the way.
 """
 
-from typing import Any
+import math
+from collections.abc import Sequence
+from functools import partial
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
-from accord._numerics.kernel import Kernel
+from accord._numerics.elementwise import elementwise, in_blocks
+from accord._numerics.kernel import HasKernel, Kernel, Partials
 
 
-def log_within(family: Kernel, z: Tensor, h: Tensor, *, density: bool = False) -> Tensor:
+def log_within(family: HasKernel, z: Tensor, h: Tensor, *, density: bool = False) -> Tensor:
     """log[F(z + h) − F(z − h)], differentiable in both; where ``density``, less log 2h.
 
     The density form is the log-density at z of the family convolved with Uniform(−h, h); it is
     log f(z) at h = 0.
     """
-    z, h = torch.broadcast_tensors(z, h)
-    value: Tensor = _Within.apply(z, h, family, density)[0]  # type: ignore[no-untyped-call]
-    return value
+    z, h = torch.broadcast_tensors(z, h)  # type: ignore[no-untyped-call]
+    return elementwise(partial(_within, family.kernel, density), z, h)
 
 
-def log_between(family: Kernel, a: Tensor, b: Tensor) -> Tensor:
+def log_between(family: HasKernel, a: Tensor, b: Tensor) -> Tensor:
     """log[F(b) − F(a)] for a ≤ b, either of which may be infinite; differentiable in both."""
-    a, b = torch.broadcast_tensors(a, b)
-    value: Tensor = _Between.apply(a, b, family)[0]  # type: ignore[no-untyped-call]
-    return value
+    a, b = torch.broadcast_tensors(a, b)  # type: ignore[no-untyped-call]
+    return elementwise(partial(_between, family.kernel), a, b)
+
+
+def agreement_loss(
+    family: HasKernel, mu: Tensor, var: Tensor, t: Tensor, eps: Tensor, *, density: bool
+) -> Tensor:
+    """−log P(|ŷ − t| ≤ ε) for ŷ of mean μ and variance var > 0; where ``density``, plus log 2ε.
+
+    Elements with ε = 0 are in density form always: it is the negative log-likelihood, where −log P
+    is infinite.
+    """
+    tensors = torch.broadcast_tensors(mu, var, t, eps)  # type: ignore[no-untyped-call]
+    return elementwise(partial(_agreement, family.kernel, density), *tensors)
 
 
 def log_agreement(
-    family: Kernel, mu: Tensor, var: Tensor, t: Tensor, eps: Tensor, *, density: bool
+    family: HasKernel, mu: Tensor, var: Tensor, t: Tensor, eps: Tensor, *, density: bool
 ) -> Tensor:
-    """log P(|ŷ − t| ≤ ε) for ŷ with mean μ and variance var; where ``density``, less log 2ε.
+    """Minus :func:`agreement_loss`."""
+    return -agreement_loss(family, mu, var, t, eps, density=density)
 
-    Elements with ε = 0 are in density form always: there log P is −∞, and the density is the likelihood.
+
+class AgreementSlopes(NamedTuple):
+    """An agreement loss and its derivatives by μ, var and ε; that by t is −mu."""
+
+    loss: Tensor
+    mu: Tensor
+    var: Tensor
+    eps: Tensor | None
+
+
+def agreement_slopes(
+    family: HasKernel,
+    mu: Tensor,
+    var: Tensor,
+    t: Tensor,
+    eps: Tensor,
+    *,
+    density: bool,
+    by_eps: bool = False,
+) -> AgreementSlopes:
+    """:func:`agreement_loss` with its derivatives, for a training step that needs no autograd.
+
+    **Shape**: all of one shape; ``eps`` may also be a single number.
     """
-    mu, var, t, eps = torch.broadcast_tensors(mu, var, t, eps)
-    value: Tensor = _Agreement.apply(mu, var, t, eps, family, density)[0]  # type: ignore[no-untyped-call]
-    return value
+    compute = partial(_agreement, family.kernel, density)
+    results = in_blocks(compute, (mu, var, t, eps), (True, True, False, by_eps))
+    return AgreementSlopes(*results, *(() if by_eps else (None,)))
 
 
-class _Elementwise(torch.autograd.Function):
-    """A function of tensors of one shape that returns its value and then its partial derivatives."""
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.mark_non_differentiable(*output[1:])
-        ctx.save_for_backward(*output[1:])
-        ctx.set_materialize_grads(False)
-        ctx.n_options = len(inputs) - len(output) + 1
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        slopes = [None if grads[0] is None else grads[0] * s for s in ctx.saved_tensors]
-        return (*slopes, *(None,) * ctx.n_options)
-
-    @classmethod
-    def batched(cls, in_dims: tuple[int | None, ...], inputs: tuple[Any, ...]) -> Any:
-        """The rule for vmap: the batch axis goes first, and the function stays elementwise."""
-        tensors = [
-            (x.unsqueeze(0) if d is None else x.movedim(d, 0)) if isinstance(x, Tensor) else x
-            for x, d in zip(inputs, in_dims, strict=True)
-        ]
-        shape = torch.broadcast_shapes(*(x.shape for x in tensors if isinstance(x, Tensor)))
-        tensors = [x.expand(shape) if isinstance(x, Tensor) else x for x in tensors]
-        outputs = cls.apply(*tensors)  # type: ignore[no-untyped-call]
-        return outputs, (0,) * len(outputs)
-
-
-class _Within(_Elementwise):
-    @staticmethod
-    def forward(z: Tensor, h: Tensor, family: Kernel, density: bool) -> tuple[Tensor, ...]:
-        x = z.abs().to(_working(z))
-        y = h.to(x.dtype)
-        out = family.partials(x, y, x - y, x + y, density=density)
-        dz = torch.where(z < 0, -out.dz, out.dz)
-        return out.value.to(z.dtype), dz.to(z.dtype), out.dh.to(z.dtype)
-
-    @staticmethod
-    def vmap(_: Any, in_dims: Any, *inputs: Any) -> Any:
-        return _Within.batched(in_dims, inputs)
+def _agreement(
+    kernel: Kernel,
+    density: bool,
+    mu: Tensor,
+    var: Tensor,
+    t: Tensor,
+    eps: Tensor,
+    *,
+    wanted: Sequence[bool],
+) -> tuple[Tensor, ...]:
+    kind = _working(mu)
+    eps = eps.to(kind)
+    error, rate = t.to(kind, copy=True).sub_(mu), var.to(kind, copy=True).rsqrt_()
+    rate.mul_(math.sqrt(kernel.variance))  # one over the scale of the kernel
+    if mu.dtype == kind:
+        z, h, a, b = _standardised(t, mu, error, eps, rate)
+    else:
+        z, h = error.mul_(rate), rate * eps
+        a, b = z - h, z + h
+    out = kernel.partials(z, h, a, b, single=mu.dtype != torch.float64)
+    results = [_log_probability(out, eps, rate, density=density).neg_()]
+    if wanted[0] or wanted[2]:
+        by_mu = out.dz.mul_(rate)
+        results += [by_mu] if wanted[0] else []
+    if wanted[1]:
+        results += [out.ds.mul_(rate).mul_(rate).mul_(0.5 / kernel.variance)]
+    if wanted[2]:
+        results += [-by_mu]
+    if wanted[3]:
+        results += [_width_slope(out, eps, rate, density=density).neg_()]
+    return tuple(results)
 
 
-class _Between(_Elementwise):
-    @staticmethod
-    def forward(a: Tensor, b: Tensor, family: Kernel) -> tuple[Tensor, ...]:
-        kind = _working(a)
-        lo, hi = a.to(kind), b.to(kind)
-        flip = hi < -lo
-        lo, hi = torch.where(flip, -hi, lo), torch.where(flip, -lo, hi)
-        out = family.partials(0.5 * (lo + hi), 0.5 * (hi - lo), lo, hi, density=False)
-        near, beyond = 0.5 * (out.dz - out.dh), 0.5 * (out.dz + out.dh)
-        da, db = torch.where(flip, -beyond, near), torch.where(flip, -near, beyond)
-        return out.value.to(a.dtype), da.to(a.dtype), db.to(a.dtype)
-
-    @staticmethod
-    def vmap(_: Any, in_dims: Any, *inputs: Any) -> Any:
-        return _Between.batched(in_dims, inputs)
+def _within(
+    kernel: Kernel, density: bool, z: Tensor, h: Tensor, *, wanted: Sequence[bool]
+) -> tuple[Tensor, ...]:
+    x, y = (v.to(_working(z)) for v in (z, h))
+    u = 1 / kernel.unit
+    out = kernel.partials(u * x, u * y, u * (x - y), u * (x + y), single=z.dtype != torch.float64)
+    rate = torch.full_like(x, u)
+    value = _log_probability(out, y, rate, density=density)
+    slopes = [out.dz.mul_(u), _width_slope(out, y, rate, density=density)]
+    if not density:
+        value, *slopes = _nothing_where(y == 0, value, *slopes)
+    return (value, *(s for s, w in zip(slopes, wanted, strict=True) if w))
 
 
-class _Agreement(_Elementwise):
-    @staticmethod
-    def forward(
-        mu: Tensor, var: Tensor, t: Tensor, eps: Tensor, family: Kernel, density: bool
-    ) -> tuple[Tensor, ...]:
-        kind = _working(mu)
-        d, v, e = t.to(kind) - mu.to(kind), var.to(kind), eps.to(kind)
-        sigma = torch.sqrt(v / family.variance)
-        x, y = d.abs() / sigma, e / sigma
-        a = (d.abs() - e) / sigma
-        exact = e == 0
-        out = family.partials(x, y, a, x + y, density=density)
-        value, dh = out.value, out.dh / sigma
-        if density:
-            value = value - torch.log(sigma)
-        elif bool(exact.any()):
-            limit = family.partials(x, y, a, x + y, density=True)
-            value = torch.where(exact, limit.value - torch.log(sigma), value)
-            dh = torch.where(exact, limit.dh / sigma, dh)
-        dmu = -torch.sign(d) * out.dz / sigma
-        dvar = -0.5 * out.ds / v
-        return tuple(x.to(mu.dtype) for x in (value, dmu, dvar, -dmu, dh))
+def _between(kernel: Kernel, a: Tensor, b: Tensor, *, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
+    u = 1 / kernel.unit
+    lower, upper = (u * x.to(_working(a)) for x in (a, b))
+    z, h = (0.5 * (lower + upper)).nan_to_num_(0.0, torch.inf, -torch.inf), 0.5 * (upper - lower)
+    out = kernel.partials(z, h, lower, upper, single=a.dtype != torch.float64)
+    one = torch.ones_like(h)
+    value = _log_probability(out, h, one, density=False)
+    slopes = out.dz, _width_slope(out, h, one, density=False)
+    value, dz, dh = _nothing_where(lower == upper, value, *slopes)
+    ends = (dz - dh).mul_(0.5 * u), (dz + dh).mul_(0.5 * u)
+    return (value, *(s for s, w in zip(ends, wanted, strict=True) if w))
 
-    @staticmethod
-    def vmap(_: Any, in_dims: Any, *inputs: Any) -> Any:
-        return _Agreement.batched(in_dims, inputs)
+
+def _standardised(
+    t: Tensor, mu: Tensor, error: Tensor, eps: Tensor, rate: Tensor
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """z, h, z − h and z + h, each with its own digits, from t − μ as it was rounded.
+
+    What rounding took from t − μ (Knuth's two-sum) counts where it all but equals ±ε and both are
+    many times σ. The limits overflow when squared, and nothing does before.
+    """
+    back = error - t
+    lost = ((t - (error - back)) - (mu + back)).nan_to_num_(0.0, 0.0, 0.0)
+    most = torch.finfo(error.dtype).max ** 0.52
+    a = (error - eps).add_(lost).mul_(rate).clamp_(-most, most)
+    b = (error + eps).add_(lost).mul_(rate).clamp_(-most, most)
+    return error.mul_(rate).clamp_(-most, most), (rate * eps).clamp_(max=most), a, b
+
+
+def _log_probability(out: Partials, eps: Tensor, rate: Tensor, *, density: bool) -> Tensor:
+    """log P, or log(P/2ε), from the kernel's log p and log(p/2h), h = rate · ε.
+
+    Elements with ε = 0 are left in density form.
+    """
+    value = out.value
+    if out.narrow is None:
+        return value - torch.log(2 * eps) if density else value
+    value = torch.where(out.narrow, value + torch.log(rate), value)
+    change = ~out.narrow if density else out.narrow & (eps > 0)
+    return torch.where(change, value + (-1 if density else 1) * torch.log(2 * eps), value)
+
+
+def _width_slope(out: Partials, eps: Tensor, rate: Tensor, *, density: bool) -> Tensor:
+    """The derivative of :func:`_log_probability` by ε."""
+    slope = out.dh * rate
+    if out.narrow is None:
+        return slope - 1 / eps if density else slope
+    change = ~out.narrow if density else out.narrow & (eps > 0)
+    return torch.where(change, slope + (-1 if density else 1) / eps, slope)
+
+
+def _nothing_where(
+    empty: Tensor, value: Tensor, dz: Tensor, dh: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """log 0 where the interval is a point: no shift changes that, and any width would."""
+    return (
+        torch.where(empty, -torch.inf, value),
+        torch.where(empty, 0.0, dz),
+        torch.where(empty, torch.inf, dh),
+    )
 
 
 def _working(x: Tensor) -> torch.dtype:
-    """float64 wherever the device has it: a cell of float32 then never loses digits inside."""
     return torch.float32 if x.device.type == "mps" else torch.float64

@@ -1,4 +1,4 @@
-"""The standard Laplace family, f(z) = exp(−|z|)/2."""
+"""The Laplace family."""
 
 import math
 from collections.abc import Sequence
@@ -7,20 +7,63 @@ from typing import final
 import torch
 from torch import Tensor
 
-from accord._numerics.elementary import langevin, log1mexp, log_sinhc
+from accord._numerics.elementary import exp_remainder, langevin, log1mexp, log_sinhc
 from accord._numerics.family import StandardFamily
-from accord._numerics.kernel import Partials
+from accord._numerics.kernel import Kernel, Partials, mirrored
+
+LOG_2 = math.log(2)
+NARROW = 1.0  # h below which value and slope are kept per width
+
+
+@final
+class LaplaceKernel(Kernel):
+    """f(x) = exp(−|x|)/2.
+
+    Beside the peak, h ≤ |z|: p = e^{−|z|} sinh h. Across it: p = 1 − e^{−h} cosh z.
+    """
+
+    variance = 2.0
+
+    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, single: bool) -> Partials:
+        flip = z < 0
+        x, a, b = mirrored(z, a, b)
+        narrow = h < NARROW
+        beside = a >= 0
+        pairs = zip(_beside(x, h, a, narrow), _across(x, h, a, b, narrow), strict=True)
+        value, dz, dh, ds = (torch.where(beside, *pair) for pair in pairs)
+        return Partials(value, torch.where(flip, -dz, dz), dh, ds, narrow)
+
+
+def _beside(z: Tensor, h: Tensor, a: Tensor, narrow: Tensor) -> tuple[Tensor, ...]:
+    slope = langevin(h)
+    value = torch.where(narrow, log_sinhc(h) - z, log1mexp(2 * h) - a) - LOG_2
+    dh = torch.where(narrow, slope, slope + 1 / h)
+    return value, -torch.ones_like(z), dh, 1 + h * slope - z
+
+
+def _across(z: Tensor, h: Tensor, a: Tensor, b: Tensor, narrow: Tensor) -> tuple[Tensor, ...]:
+    """Small p is 1 − e^{−h} − bend, bend = e^{−h}(cosh z − 1); large p is 1 less the outside."""
+    outside = 0.5 * (torch.exp(a) + torch.exp(-b))
+    bend = 0.5 * torch.exp(a) * torch.expm1(-z) ** 2
+    inside = -torch.expm1(-h) - bend
+    small = outside >= 0.5
+    p = torch.where(small, inside, 1 - outside)
+    value = torch.where(small, torch.log(inside), torch.log1p(-outside))
+    dz = 0.5 * torch.exp(a) * torch.expm1(-2 * z) / p
+    dh = outside / p
+    ds = z * dz + h.clamp(max=1e30) * dh
+    value = torch.where(narrow, value - torch.log(2 * h), value)
+    excess = (exp_remainder(h) + bend - h * inside) / h / inside  # dh − 1/h
+    return value, dz, torch.where(narrow, excess, dh), ds
 
 
 @final
 class LaplaceFamily(StandardFamily):
-    """Standard Laplace (double exponential), variance 2.
-
-    Beside the peak (z ≥ h): p = e^{−z} sinh h. Across it: p = 1 − e^{−h} cosh z.
-    """
+    """The standard Laplace (double exponential) family."""
 
     name = "laplace"
     variance = 2.0
+    kernel = LaplaceKernel()
 
     def log_pdf(self, z: Tensor) -> Tensor:
         return -z.abs() - math.log(2)
@@ -44,29 +87,3 @@ class LaplaceFamily(StandardFamily):
         magnitude = torch.empty(size, dtype=dtype, device=device).exponential_(generator=generator)
         sign = torch.randint(0, 2, size, generator=generator, dtype=dtype, device=device)
         return magnitude * (2 * sign - 1)
-
-    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, density: bool) -> Partials:
-        parts = zip(_beside(z, h, a, density), _across(z, h, a, b, density), strict=True)
-        return Partials(*(torch.where(a >= 0, x, y) for x, y in parts))
-
-
-def _beside(z: Tensor, h: Tensor, a: Tensor, density: bool) -> tuple[Tensor, ...]:
-    slope = langevin(h)
-    if density:
-        value, dh = log_sinhc(h) - z - math.log(2), slope
-    else:
-        value, dh = log1mexp(2 * h) - a - math.log(2), slope + 1 / h
-    return value, -torch.ones_like(z), dh, 1 + h * slope - z
-
-
-def _across(z: Tensor, h: Tensor, a: Tensor, b: Tensor, density: bool) -> tuple[Tensor, ...]:
-    outside = 0.5 * (torch.exp(a) + torch.exp(-b))  # e^{−h} cosh z
-    small = -torch.expm1(-h) - torch.exp(a) * torch.expm1(-z) ** 2 / 2  # e^{−h}(cosh z − 1)
-    p = torch.where(outside < 0.5, 1 - outside, small)
-    value = torch.where(outside < 0.5, torch.log1p(-outside), torch.log(small))
-    dz = 0.5 * torch.exp(a) * torch.expm1(-2 * z) / p
-    dh = outside / p
-    ds = z * dz + h.clamp(max=1e30) * dh
-    if density:
-        value, dh = value - torch.log(2 * h), dh - 1 / h
-    return value, dz, dh, ds

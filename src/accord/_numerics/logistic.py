@@ -1,4 +1,4 @@
-"""The standard logistic family, F(z) = 1/(1 + exp(−z))."""
+"""The logistic family."""
 
 import math
 from collections.abc import Sequence
@@ -9,15 +9,45 @@ from torch import Tensor
 
 from accord._numerics.elementary import langevin, log1mexp, log_sinhc
 from accord._numerics.family import StandardFamily
-from accord._numerics.kernel import Partials
+from accord._numerics.kernel import Kernel, Partials
+
+NARROW = 1.0  # h below which value and slope are kept per width
+
+
+@final
+class LogisticKernel(Kernel):
+    """F(x) = 1/(1 + e^{−x}), so that p = sinh h/(cosh h + cosh z).
+
+    With cosh h + cosh z = 2 cosh(a/2) cosh(b/2), log p is for z ≥ 0 a sum of terms of one sign:
+    log p = −max(a, 0) + log(1 − e^{−2h}) − log(1 + e^{−b}) − log(1 + e^{−|a|}).
+    """
+
+    variance = math.pi**2 / 3
+
+    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, single: bool) -> Partials:
+        x, low = z.abs(), torch.where(z < 0, -b, a)
+        near, far = torch.exp(-torch.minimum(a.abs(), b.abs())), torch.exp(-torch.maximum(-a, b))
+        outside = low.clamp(min=0)
+        tails = torch.log1p(near) + torch.log1p(far)
+        share = torch.exp(low.clamp(max=0)) / ((1 + near) * (1 + far))  # e^x/2(cosh h + cosh x)
+        dz = torch.copysign(share * torch.expm1(-2 * x), -z)
+        rise = -torch.expm1(-2 * h)
+        p = torch.exp(-outside) * rise / ((1 + near) * (1 + far))
+        slope = langevin(h) - p
+        dh = share * (4 * far + (2 - rise) * (1 + torch.exp(-2 * x))) / rise
+        narrow = h < NARROW
+        value = torch.where(narrow, log_sinhc(h) - h, log1mexp(2 * h)) - outside - tails
+        ds = torch.where(narrow, 1 + h * slope, h.clamp(max=1e30) * dh) + z * dz
+        return Partials(value, dz, torch.where(narrow, slope, dh), ds, narrow)
 
 
 @final
 class LogisticFamily(StandardFamily):
-    """Standard logistic, variance π²/3: p = sinh h / (cosh h + cosh z)."""
+    """The standard logistic family."""
 
     name = "logistic"
     variance = math.pi**2 / 3
+    kernel = LogisticKernel()
 
     def log_pdf(self, z: Tensor) -> Tensor:
         magnitude = z.abs()
@@ -37,30 +67,8 @@ class LogisticFamily(StandardFamily):
         dtype: torch.dtype = torch.float64,
         device: torch.device | str | None = None,
     ) -> Tensor:
-        u = torch.empty(tuple(shape), dtype=dtype, device=device)
-        # the difference of two log-exponentials: no draw ever meets the open ends of (0, 1)
-        return (
-            u.exponential_(generator=generator).log()
-            - torch.empty_like(u).exponential_(generator=generator).log()
+        """The logarithm of a ratio of exponentials: no draw meets the open ends of (0, 1)."""
+        pair = torch.empty((2, *shape), dtype=dtype, device=device).exponential_(
+            generator=generator
         )
-
-    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, density: bool) -> Partials:
-        """With cosh h + cosh z = 2 cosh(a/2) cosh(b/2), all terms of log p have one sign:
-
-        log p = −max(a, 0) + log(1 − e^{−2h}) − log(1 + e^{−b}) − log(1 + e^{−|a|}).
-        """
-        ea, eb = torch.exp(-a.abs()), torch.exp(-b)
-        tails = torch.log1p(ea) + torch.log1p(eb)
-        both = (1 + ea) * (1 + eb)
-        peak = torch.exp(a.clamp(max=0))  # e^{z − max(z, h)}
-        dz = peak * torch.expm1(-2 * z) / both
-        e2h, e2z = torch.exp(-2 * h), torch.exp(-2 * z)
-        ratio = peak * (4 * eb + (1 + e2h) * (1 + e2z)) / both  # ∂ log p/∂h · (1 − e^{−2h})
-        dh = ratio / -torch.expm1(-2 * h)
-        value = log1mexp(2 * h) - a.clamp(min=0) - tails
-        hdh = torch.where(h > 1, h.clamp(max=1e30) * dh, 1 + h * (langevin(h) - torch.exp(value)))
-        ds = z * dz + hdh
-        if density:
-            value = log_sinhc(h) - (h + a.clamp(min=0)) - tails
-            dh = langevin(h) - torch.exp(value) * 2 * h
-        return Partials(value, dz, dh, ds)
+        return pair[0].log() - pair[1].log()

@@ -1,4 +1,4 @@
-"""The standard normal family: log[Φ(z + h) − Φ(z − h)] in every corner."""
+"""The normal family: log[Φ(z + h) − Φ(z − h)] in every corner."""
 
 import math
 from collections.abc import Sequence
@@ -8,30 +8,133 @@ import torch
 from torch import Tensor
 
 from accord._numerics.family import StandardFamily
-from accord._numerics.kernel import Partials
+from accord._numerics.kernel import Kernel, Partials, mirrored, piecewise
 
-SQRT_HALF = math.sqrt(0.5)
+LOG_2 = math.log(2)
+LOG_SQRT_PI = 0.5 * math.log(math.pi)
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
-INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
-FAR = 25.0  # beyond it Mills' asymptotic series has an error below 1e-16
-NARROW = 0.5  # h and zh below it: the series in h takes over
+TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
+
+NARROW = 0.04  # up to this h and 2zh, four terms of the series reach 1e-16
+NEAR_ONE = 1.99  # beyond this 2p, log p is taken from the two tails outside
+UNDERFLOW = 27.0  # erfc(27) and exp(−27²) are below the smallest double
+
+
+@final
+class ErrorFunctionKernel(Kernel):
+    """f(x) = exp(−x²)/√π, the normal density in units of √2 σ: 2p = erf(b) − erf(a).
+
+    This difference, its logarithm and the closed-form slopes f(a)/p and f(b)/p serve wherever 2p is
+    neither small nor near 2. The few other elements go to the form that is exact there:
+
+    - narrow, h → 0: a series in h;
+    - a tail: exp(−a²) taken out, what is left is a difference of two values of erfcx;
+    - p near 1: log1p of the two tails outside the interval.
+    """
+
+    unit = math.sqrt(2)
+    variance = 0.5
+
+    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, single: bool) -> Partials:
+        double_p = torch.erf(b).sub_(torch.erf(a))
+        lowest, highest = (x.item() for x in torch.aminmax(double_p))
+        # erf rounds by 1e-16, so this share of 2p is what remains to its digits
+        enough = 1e-9 if single else 1e-4
+        if lowest >= enough and highest <= NEAR_ONE:
+            return Partials(*_plain(a, b, double_p), narrow=None)
+        flip = z < 0
+        x, a, b = mirrored(z, a, b)
+        small, near = double_p < enough, double_p > NEAR_ONE
+        narrow = small & (h <= NARROW) & (2 * x * h <= NARROW)
+        pieces = (
+            (~(small | near), lambda _x, _h, a, b, p: _plain(a, b, p)),
+            (narrow, lambda x, h, _a, _b, _p: _narrow(x, h)),
+            (small & ~narrow, lambda x, h, a, b, _p: _tail(x, h, a, b)),
+            (near, lambda _x, _h, a, b, _p: _near_one(a, b)),
+        )
+        value, dz, dh, ds = piecewise(pieces, x, h, a, b, double_p)
+        return Partials(value, torch.where(flip, -dz, dz), dh, ds, narrow)
+
+
+def _plain(a: Tensor, b: Tensor, double_p: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    weight = double_p.reciprocal().mul_(TWO_OVER_SQRT_PI)
+    ra = torch.mul(a, a).neg_().exp_().mul_(weight)
+    rb = torch.mul(b, b).neg_().exp_().mul_(weight)
+    value = torch.log(double_p).sub_(LOG_2)
+    dz, dh = rb - ra, rb + ra
+    return value, dz, dh, rb.mul_(b).sub_(ra.mul_(a))
+
+
+def _narrow(x: Tensor, h: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """p/2h = f(x) J with J = Σ_k q_2k/(2k+1)! and q_n = Hₙ(x) hⁿ, Hermite's polynomials.
+
+    q_{n+1} = 2xh q_n − 2n h² q_{n−1}, and by q_n′ = 2n h q_{n−1} the derivatives of J are sums over
+    the same terms. Each even q is kept as h times a factor, so that no slope is divided by h.
+    """
+    odd, even = 2 * x * h, torch.ones_like(x)
+    series, slope, growth = torch.zeros_like(x), torch.zeros_like(x), torch.zeros_like(x)
+    for n in (2, 4, 6, 8):
+        factor = 2 * (x * odd - (n - 1) * h * even)
+        even = h * factor
+        c = 1 / math.factorial(n + 1)
+        series += c * even
+        slope += c * n * odd
+        growth += c * n * factor
+        odd = 2 * h * (x * even - n * h * odd)
+    value = torch.log1p(series) - x * x - LOG_SQRT_PI
+    dz = 2 * (h * slope / (1 + series) - x)
+    dh = growth / (1 + series)
+    return value, dz, dh, 1 + x * dz + h * dh
+
+
+def _tail(x: Tensor, h: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """a > 0: 2p = exp(−a²) [erfcx(a) − exp(−4xh) erfcx(b)], as b² − a² = 4xh."""
+    decay = torch.exp(-4 * x * h)
+    bracket = torch.special.erfcx(a) - decay * torch.special.erfcx(b)
+    value = torch.log(bracket) - a * a - LOG_2
+    ra = TWO_OVER_SQRT_PI / bracket
+    rb = decay * ra
+    return value, rb - ra, rb + ra, _product(b, rb) - a * ra
+
+
+def _near_one(a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """a < 0 < b: p = 1 − [erfc(−a) + erfc(b)]/2."""
+    (ta, fa), (tb, fb) = _outside(-a), _outside(b)
+    double_q = ta + tb
+    weight = TWO_OVER_SQRT_PI / (2 - double_q)
+    ra, rb = fa * weight, fb * weight
+    return torch.log1p(-0.5 * double_q), rb - ra, rb + ra, _product(b, rb) - _product(a, ra)
+
+
+def _outside(x: Tensor) -> tuple[Tensor, Tensor]:
+    """erfc(x) and exp(−x²), whose underflow is spared: it is slow."""
+    inside = x < UNDERFLOW
+    y = torch.where(inside, x, 0.0)
+    return torch.erfc(y) * inside, torch.exp(-y * y) * inside
+
+
+def _product(bound: Tensor, density: Tensor) -> Tensor:
+    """bound · density, which is 0 at an infinite bound."""
+    return torch.where(density > 0, bound, 0.0) * density
 
 
 @final
 class NormalFamily(StandardFamily):
-    """Standard normal."""
+    """The standard normal family."""
 
     name = "normal"
     variance = 1.0
+    kernel = ErrorFunctionKernel()
 
     def log_pdf(self, z: Tensor) -> Tensor:
         return -0.5 * z * z - LOG_SQRT_2PI
 
     def cdf(self, z: Tensor) -> Tensor:
-        return 0.5 * torch.special.erfc(-SQRT_HALF * z)
+        return 0.5 * torch.erfc(-math.sqrt(0.5) * z)
 
     def quantile(self, p: Tensor) -> Tensor:
-        return torch.special.ndtri(p)
+        z: Tensor = torch.special.ndtri(p)
+        return z
 
     def sample(
         self,
@@ -42,74 +145,3 @@ class NormalFamily(StandardFamily):
         device: torch.device | str | None = None,
     ) -> Tensor:
         return torch.randn(tuple(shape), generator=generator, dtype=dtype, device=device)
-
-    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, density: bool) -> Partials:
-        narrow = (h <= NARROW) & (z * h <= NARROW)
-        wide = self._middle(a, b)
-        far = a > FAR
-        if bool(far.any()):
-            wide = tuple(torch.where(far, x, y) for x, y in zip(self._far(a, b), wide, strict=True))
-        value, ra, rb = wide
-        dz, dh, ds = rb - ra, rb + ra, b * rb - a.clamp(min=-1e100) * ra
-        if density:
-            value, dh = value - torch.log(2 * h), dh - 1 / h
-        series = self._narrow(z, h, density=density)
-        return Partials(
-            *(torch.where(narrow, x, y) for x, y in zip(series, (value, dz, dh, ds), strict=True))
-        )
-
-    def _middle(self, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-        ca = torch.special.erfc(SQRT_HALF * a.abs())
-        cb = torch.special.erfc(SQRT_HALF * b)
-        above = a > 0
-        s = 0.5 * torch.where(above, ca - cb, ca + cb)
-        value = torch.where(above, torch.log(s), torch.log1p(-s))
-        p = torch.where(above, s, 1 - s)
-        ra = INV_SQRT_2PI * torch.exp(-0.5 * a * a) / p
-        rb = INV_SQRT_2PI * torch.exp(-0.5 * b * b) / p
-        return value, ra, rb
-
-    def _far(self, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
-        decay = torch.exp(-0.5 * (b - a) * (b + a))
-        m = _mills(a) - decay * torch.where(b < torch.inf, _mills(b), 0.0)
-        value = -0.5 * a * a - LOG_SQRT_2PI + torch.log(m)
-        ra = 1 / m
-        return value, ra, decay * ra
-
-    def _narrow(self, z: Tensor, h: Tensor, *, density: bool) -> tuple[Tensor, ...]:
-        """J = Σ He_{2k}(z) h^{2k} / (2k+1)! with q_n = He_n(z) hⁿ by recurrence."""
-        w, v = z * h, h * h
-        before, q = torch.ones_like(w), w
-        j, jz, jh = torch.ones_like(w), torch.zeros_like(w), torch.zeros_like(w)
-        for k in range(1, 9):
-            n = 2 * k
-            odd, even = q, w * q - (n - 1) * v * before
-            c = 1 / math.factorial(n + 1)
-            j, jz, jh = j + c * even, jz + n * c * odd, jh + n * c * even
-            before, q = even, w * even - n * v * odd
-        # jz lacks a factor h, and jh is h dJ/dh: both over J are kept free of division by h
-        gz = h * jz / j - z
-        hh = jh / j
-        value = -0.5 * z * z - LOG_SQRT_2PI + torch.log(j)
-        dh = _over(h, jh, z) / j
-        ds = 1 + z * gz + hh
-        if not density:
-            value, dh = value + torch.log(2 * h), (1 + hh) / h
-        return value, gz, dh, ds
-
-
-def _over(h: Tensor, jh: Tensor, z: Tensor) -> Tensor:
-    """jh/h, with its limit h(z² − 1)/3 where h is too small to divide by."""
-    return torch.where(h > 1e-100, jh / h, h * (z * z - 1) / 3)
-
-
-MILLS = (-135135.0, 10395.0, -945.0, 105.0, -15.0, 3.0, -1.0, 1.0)
-
-
-def _mills(x: Tensor) -> Tensor:
-    """(1 − Φ(x))/φ(x) for x ≥ 25 by its asymptotic series, to 1e-16."""
-    u = 1 / (x * x)
-    series = torch.full_like(u, MILLS[0])
-    for c in MILLS[1:]:
-        series = torch.addcmul(torch.full_like(u, c), u, series)
-    return series / x

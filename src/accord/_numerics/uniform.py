@@ -1,4 +1,4 @@
-"""The standard uniform family, f(z) = 1/2 on [−1, 1]."""
+"""The uniform family."""
 
 import math
 from collections.abc import Sequence
@@ -8,18 +8,44 @@ import torch
 from torch import Tensor
 
 from accord._numerics.family import StandardFamily
-from accord._numerics.kernel import Partials
+from accord._numerics.kernel import Kernel, Partials, mirrored
+
+LOG_2 = math.log(2)
+
+
+@final
+class UniformKernel(Kernel):
+    """f(x) = 1/2 on [−1, 1]: p is half the overlap, its slopes are those of the bounds inside."""
+
+    variance = 1 / 3
+
+    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, single: bool) -> Partials:
+        flip = z < 0
+        _, a, b = mirrored(z, a, b)
+        left, right = (a > -1) & (a < 1), b < 1
+        narrow = (left | (h == 0) & (a <= 1)) & (b <= 1)
+        overlap = (b.clamp(max=1) - a.clamp(-1, 1)).clamp(min=0)
+        overlap = torch.where(narrow, 2 * h, overlap)
+        ra, rb = left / overlap, right / overlap
+        dz = torch.where(narrow, 0.0, rb - ra)
+        ds = torch.where(narrow, 1.0, torch.where(left, -a, 0.0) / overlap)
+        value = torch.where(narrow, -LOG_2, torch.log(overlap / 2))
+        dh = torch.where(narrow, 0.0, rb + ra)
+        outside = overlap == 0
+        dz, ds, dh = (torch.where(outside & ~narrow, 0.0, x) for x in (dz, ds, dh))
+        return Partials(value, torch.where(flip, -dz, dz), dh, ds, narrow)
 
 
 @final
 class UniformFamily(StandardFamily):
-    """Uniform on [−1, 1], variance 1/3."""
+    """The uniform family on [−1, 1]."""
 
     name = "uniform"
     variance = 1 / 3
+    kernel = UniformKernel()
 
     def log_pdf(self, z: Tensor) -> Tensor:
-        return torch.where(z.abs() <= 1, -math.log(2), -torch.inf).to(z.dtype)
+        return torch.where(z.abs() <= 1, z.new_tensor(-LOG_2), z.new_tensor(-torch.inf))
 
     def cdf(self, z: Tensor) -> Tensor:
         return 0.5 * (1 + z.clamp(-1, 1))
@@ -35,19 +61,4 @@ class UniformFamily(StandardFamily):
         dtype: torch.dtype = torch.float64,
         device: torch.device | str | None = None,
     ) -> Tensor:
-        u = torch.rand(tuple(shape), generator=generator, dtype=dtype, device=device)
-        return 2 * u - 1
-
-    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, density: bool) -> Partials:
-        """p is half the overlap with [−1, 1]; its slopes are those of the bounds inside."""
-        left, right = (a > -1) & (a < 1), b < 1
-        inside = left & right
-        overlap = torch.where(inside, 2 * h, b.clamp(max=1) - a.clamp(min=-1)).clamp(min=0)
-        ra, rb = left / overlap, right / overlap
-        dz, dh = rb - ra, rb + ra
-        ds = right * b / overlap - torch.where(left, a, 0) / overlap
-        value = torch.log(overlap / 2)
-        if density:
-            value = torch.where(inside, -math.log(2), value - torch.log(2 * h))
-            dh = torch.where(inside, 0.0, dh - 1 / h)
-        return Partials(value, dz, dh, ds)
+        return 2 * torch.rand(tuple(shape), generator=generator, dtype=dtype, device=device) - 1
