@@ -4,160 +4,252 @@ For a standard family F (symmetric about 0) and Y = Z + hU with U uniform on (�
 
     P(Y ≤ z) = A(z; h) = (1/2h) ∫_{z−h}^{z+h} F(u) du,        1 − A(z; h) = A(−z; h),
 
-so that only z ≤ 0, the lower tail, needs a formula. With a = z − h and b = z + h:
+so that only z ≤ 0, the lower tail, needs a formula. With a = z − h and b = z + h, ∫F is
 
-- Laplace: ½ e^z sinh(h)/h below the peak, [h + z + ½(e^{−b} − e^a)]/2h across it;
-- logistic: ∫F = log(1 + e^b) − log(1 + e^a) = log1p(e^b (1 − e^{−2h})/(1 + e^a));
-- uniform: ∫F = (b − a)(a + b + 2)/4 on [−1, 1];
-- normal: ∫F = T(−b) − T(−a) with T(v) = φ(v) − v Φ(−v) = ∫_v^∞ Φ(−u) du, and T(−v) = v + T(v);
-- Student-t: ∫F = bF(b) − aF(a) − ∫_a^b u f(u) du, the last in closed form.
+- normal: b⁺ + T(|b|) − T(|a|) with T(v) = φ(v) − v Φ(−v) = ∫_v^∞ Φ(−u) du;
+- Laplace: ½ e^b (1 − e^{−2h}) below the peak, b + ½(e^{−b} − e^a) across it;
+- logistic: log(1 + e^b) − log(1 + e^a) = log1p(e^b (1 − e^{−2h})/(1 + e^a));
+- uniform: (b − a)(a + b + 2)/4 on [−1, 1];
+- Student-t: b F(b) − a F(a) − ∫_a^b u f(u) du, the last in closed form.
 
-The last two cancel where F hardly changes over the window; there F itself is integrated by
-Gauss–Legendre, which is exact to rounding on so smooth a stretch.
+The first and the last cancel where F hardly changes over the window. There the normal takes its
+Taylor series in h and the Student-t Gauss–Legendre nodes, both exact to rounding on so short a
+stretch. Where a probability is too small for a float, its logarithm has a form of its own.
 """
 
 import math
 from collections.abc import Callable
 from itertools import pairwise
+from typing import cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from accord._numerics import StandardFamily, log_within
+from accord._numerics.elementary import log1mexp
+from accord._numerics.laplace import LaplaceFamily
+from accord._numerics.logistic import LogisticFamily
+from accord._numerics.normal import NormalFamily
+from accord._numerics.student import StudentTFamily
+from accord._numerics.uniform import UniformFamily
 from accord.distributions.conversion import broadcast
 
 _NODES, _WEIGHTS = (x.tolist() for x in np.polynomial.legendre.leggauss(12))
-_STEEP = math.log(1.5)  # growth over the window above which differences keep their digits
-_LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
+_TINY = 1e-290  # below it a float loses digits, and the logarithm is computed on its own
+_STEEP = math.log(1.5)  # growth over a window above which differences keep their digits
+_INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
+
+
+def log_cdf(family: StandardFamily, z: Tensor) -> Tensor:
+    """log F(z), also where F underflows."""
+    with torch.no_grad():
+        tail = family.cdf(-z.abs())
+        value = torch.where(z > 0, torch.log1p(-tail), torch.log(tail))
+        value = _replaced(value, (tail < _TINY) & (z < 0), StandardFamily.log_cdf, family, z)
+    if not z.requires_grad:
+        return value
+    return _linearised(value, z, torch.exp(family.log_pdf(z.detach()) - value))
 
 
 def log_mean_cdf(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     """log A(z; h), the log-cdf of the family convolved with Uniform(−h, h); log F(z) at h = 0."""
     z, h = broadcast(z, h)
-    lower = -z.abs()
-    safe = torch.where(h > 0, h, 1.0)
-    name = family.name.split("(")[0]
-    tail = torch.where(h > 0, _LOWER_TAIL[name](family, lower, safe), family.log_cdf(lower))
-    tail = tail.clamp(max=-math.log(2))  # A(0) = 1/2, and rounding must not pass it
-    return torch.where(z > 0, torch.log1p(-torch.exp(tail)), tail)
+    with torch.no_grad():
+        lower, width = -z.abs(), torch.where(h > 0, h, 1.0)
+        mean, log_far = _LOWER_TAIL[type(family)]
+        tail = mean(family, lower, width).clamp(0, 0.5)
+        value = torch.where(z > 0, torch.log1p(-tail), torch.log(tail))
+        far = (tail < _TINY) & (z < 0)
+        value = _replaced(value, far, log_far, family, lower, width)
+        value = _replaced(value, h == 0, log_cdf, family, z)
+    if not (z.requires_grad or h.requires_grad):
+        return value
+    dz, dh = _slopes(family, z.detach(), h.detach(), value)
+    return _linearised(_linearised(value, z, dz), h, dh)
 
 
 def log_mean_within(family: StandardFamily, z: Tensor, half: Tensor, window: Tensor) -> Tensor:
     """log of the mean of F(u + half) − F(u − half) over |u − z| ≤ window.
 
-    The two widths may change places, p(half, window)/half being symmetric in them; the closed form
-    goes over the wider, the mean over the narrower.
+    The two widths may change places, the mean divided by ``half`` being symmetric in them: the
+    closed form goes over the wider, the mean over the narrower.
     """
     z, half, window = broadcast(-z.abs(), half, window)
     wide, narrow = torch.maximum(half, window), torch.minimum(half, window)
-    outer = log_mean_cdf(family, z + wide, narrow)
-    drop = outer - log_mean_cdf(family, z - wide, narrow)
-    difference = outer + _log1mexp(drop)
-    mean = torch.where(drop > _STEEP, difference, _mean_within(family, z, wide, narrow))
+    upper = log_mean_cdf(family, z + wide, narrow)
+    drop = upper - log_mean_cdf(family, z - wide, narrow)
+    steep = drop > _STEEP
+    difference = upper + log1mexp(torch.where(steep, drop, 1.0))
+    mean = _replaced(difference, ~steep, _nodes_within, family, z, wide, narrow)
     return mean + torch.where(half < window, torch.log(half / wide), 0.0)
 
 
-def _mean_within(family: StandardFamily, z: Tensor, wide: Tensor, narrow: Tensor) -> Tensor:
+def _nodes_within(family: StandardFamily, z: Tensor, wide: Tensor, narrow: Tensor) -> Tensor:
     """Gauss–Legendre over |u − z| ≤ narrow, in panels between the kinks of F(u ± wide)."""
-    kinks = {"laplace": (0.0,), "uniform": (-1.0, 1.0)}.get(family.name, ())
-    edges = [z - narrow, z + narrow]
-    edges += [(k + s * wide).clamp(z - narrow, z + narrow) for k in kinks for s in (-1, 1)]
-    ends = torch.stack(edges).sort(dim=0).values
+    kinks = {LaplaceFamily: (0.0,), UniformFamily: (-1.0, 1.0)}.get(type(family), ())
+    low, high = z - narrow, z + narrow
+    edges = [(kink + side * wide).clamp(low, high) for kink in kinks for side in (-1, 1)]
+    ends = torch.stack([low, *edges, high]).sort(dim=0).values
     terms = []
     for left, right in pairwise(ends):
         share = torch.where(narrow > 0, (right - left) / (2 * narrow), 1 / (len(ends) - 1))
         middle, radius = (left + right) / 2, (right - left) / 2
         for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-            terms.append(
-                log_within(family, middle + node * radius, wide) + torch.log(weight / 2 * share)
-            )
+            probability = log_within(family, middle + node * radius, wide)
+            terms.append(probability + torch.log(weight / 2 * share))
     return torch.stack(terms).logsumexp(dim=0)
 
 
 def _normal(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     a, b = z - h, z + h
-    log_a, log_b = _log_normal_tail_area(-a), _log_normal_tail_area(b.abs())
-    below = log_b + _log1mexp((log_b - log_a).clamp(min=0))
-    across = torch.log((b + torch.exp(log_b) - torch.exp(log_a)).clamp(min=1e-300))
-    closed = torch.where(b <= 0, below, across) - torch.log(2 * h)
-    return _unless_flat(family, z, h, closed, torch.ones_like(z))
+    area = b.clamp(min=0) + _normal_excess(family, b.abs()) - _normal_excess(family, -a)
+    narrow = (h < 0.5) & (z * h > -0.5)
+    return _replaced(area / (2 * h), narrow, _normal_taylor, family, z, h)
 
 
-def _log_normal_tail_area(v: Tensor) -> Tensor:
-    """log T(v) for v ≥ 0, T(v) = φ(v)[1 − v R(v)] with Mills' ratio R; relative error below 1e-13.
+def _normal_taylor(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
+    return family.cdf(z) + torch.exp(family.log_pdf(z)) * _normal_series(z, h)
 
-    Beyond v = 20, where 1 − vR loses v² of its digits, 1 − vR = 1/v² − 3/v⁴ + 15/v⁶ − …
-    """
-    ratio = math.sqrt(math.pi / 2) * torch.special.erfcx(v.clamp(max=25) / math.sqrt(2))
-    u = 1 / v.clamp(min=15) ** 2
-    series = torch.ones_like(u)
-    for k in range(10, 0, -1):
+
+def _normal_excess(family: StandardFamily, v: Tensor) -> Tensor:
+    """T(v) for v ≥ 0; its relative error grows as v² units of rounding."""
+    return _INV_SQRT_2PI * torch.exp(-0.5 * v * v) - v * family.cdf(-v)
+
+
+def _normal_series(z: Tensor, h: Tensor) -> Tensor:
+    """[A(z; h) − Φ(z)]/φ(z) = −Σ_k He_{2k−1}(z) h^{2k}/(2k+1)!, with He_n hⁿ by recurrence."""
+    w, v = z * h, h * h
+    even, odd, total = torch.ones_like(w), w, torch.zeros_like(w)
+    for k in range(1, 10):
+        total = total - odd / math.factorial(2 * k + 1)
+        even = w * odd - (2 * k - 1) * v * even
+        odd = w * even - 2 * k * v * odd
+    return h * total
+
+
+def _log_far_normal(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
+    """T(v) = φ(v)(1/v² − 3/v⁴ + 15/v⁶ − …), and T(|a|)/T(|b|) ~ exp(2hz)."""
+    a, b, log_phi = z - h, z + h, family.log_pdf(z)
+    narrow = (h < 0.5) & (z * h > -0.5)
+    near, beyond = (_normal_excess_ratio(v) for v in (b, a))
+    area = near - beyond * torch.exp(2 * h * z)
+    value = family.log_pdf(b) + torch.log(area / (2 * h))
+    log_f = family.log_cdf(z)
+    taylor = log_f + torch.log1p(torch.exp(log_phi - log_f) * _normal_series(z, h))
+    return torch.where(narrow, taylor, value)
+
+
+def _normal_excess_ratio(v: Tensor) -> Tensor:
+    u, series = 1 / (v * v), torch.ones_like(v)
+    for k in range(8, 0, -1):
         series = 1 - (2 * k + 1) * u * series
-    scaled = torch.where(v > 20, torch.log(u * series), torch.log1p(-v.clamp(max=25) * ratio))
-    return scaled - v * v / 2 - _LOG_SQRT_2PI
+    return u * series
 
 
 def _laplace(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     a, b = z - h, z + h
-    below = b + _log1mexp(2 * h) - math.log(2)
-    across = torch.log(b.clamp(min=0) + (torch.expm1(-b.clamp(min=0)) - torch.expm1(a)) / 2)
-    return torch.where(b <= 0, below, across) - torch.log(2 * h)
+    below = -0.5 * torch.exp(b.clamp(max=0)) * torch.expm1(-2 * h)
+    over = b.clamp(min=0)
+    across = over + 0.5 * (torch.expm1(-over) - torch.expm1(a))
+    return torch.where(b <= 0, below, across) / (2 * h)
+
+
+def _log_far_laplace(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
+    return z + h + log1mexp(2 * h) - torch.log(4 * h)
 
 
 def _logistic(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     a, b = z - h, z + h
-    log_x = b + _log1mexp(2 * h) - torch.log1p(torch.exp(a))
-    log_area = torch.where(
-        log_x < -37, log_x, torch.log(torch.nn.functional.softplus(log_x.clamp(min=-37)))
-    )
-    return log_area - torch.log(2 * h)
+    # beyond b = 40, ∫F is b to the last digit, and e^b would overflow further on
+    odds = -torch.exp(b.clamp(max=40)) * torch.expm1(-2 * h) / (1 + torch.exp(a))
+    return (torch.log1p(odds) + (b - 40).clamp(min=0)) / (2 * h)
+
+
+def _log_far_logistic(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
+    return z + h + log1mexp(2 * h) - torch.log(2 * h)
 
 
 def _uniform(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
-    a, b = (z - h).clamp(-1, 1), (z + h).clamp(-1, 1)
-    area = (b - a) * (a + b + 2) / 4 + (z + h - 1).clamp(min=0)
-    return torch.log(area / (2 * h))
+    a, b = (z - h).clamp(min=-1), (z + h).clamp(-1, 1)
+    return ((b - a) * (a + b + 2) / 4 + (z + h - 1).clamp(min=0)) / (2 * h)
+
+
+def _log_far_uniform(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
+    below = (z + h + 1).clamp(min=0)
+    return 2 * torch.log(below) - torch.log(8 * h)
 
 
 def _student_t(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
-    df = getattr(family, "df")  # noqa: B009
-    a, b = z - h, z + h
-    log_fa, log_fb = family.log_cdf(a), family.log_cdf(b)
-    # ∫_a^b u f(u) du = −[(df + u²) f(u)/(df − 1)]_a^b, whose limit at df = 1 needs expm1(x)/x.
-    x = (df - 1) / 2 * (torch.log1p(b * b / df) - torch.log1p(a * a / df))
-    growth = torch.where(x == 0, 1.0, torch.expm1(x) / torch.where(x == 0, 1.0, x))
-    moment = (df + b * b) / 2 * (torch.log1p(a * a / df) - torch.log1p(b * b / df)) * growth
-    scaled = b - a * torch.exp(log_fa - log_fb) + moment * torch.exp(family.log_pdf(b) - log_fb)
-    closed = torch.log(scaled.clamp(min=1e-300)) + log_fb - torch.log(2 * h)
-    return _unless_flat(family, z, h, closed, torch.sqrt(df + z * z) / 2)
+    return torch.exp(_log_student_t(family, z, h))
 
 
-def _unless_flat(
-    family: StandardFamily, z: Tensor, h: Tensor, closed: Tensor, reach: Tensor
-) -> Tensor:
-    """The closed form, or Gauss–Legendre where F is flat over the window and h below ``reach``."""
-    growth = family.log_cdf(z + h) - family.log_cdf(z - h)
-    flat = (growth < _STEEP) & (h < reach)
-    if not bool(flat.any()):
-        return closed
-    center, radius = z[flat], h[flat]
+def _log_student_t(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
+    """∫F relative to F(b), from ∫u f(u) du = −(df + u²) f(u)/(df − 1).
+
+    Between a and b the latter is ½(df + b²) f(b) (l_a − l_b) (1 − e^{−x})/x with l = log(1 + u²/df)
+    and x = ½(df − 1)(l_a − l_b), which holds for df = 1 too.
+    """
+    df, a, b = cast(StudentTFamily, family).df, z - h, z + h
+    log_fa, log_fb = log_cdf(family, a), log_cdf(family, b)
+    growth = torch.log1p(a * a / df) - torch.log1p(b * b / df)
+    x = (df - 1) / 2 * growth
+    safe = torch.where(x == 0, 1.0, x)
+    moment = (df + b * b) / 2 * growth * torch.where(x == 0, 1.0, -torch.expm1(-safe) / safe)
+    area = b - a * torch.exp(log_fa - log_fb) + moment * torch.exp(family.log_pdf(b) - log_fb)
+    value = torch.log(area / (2 * h)) + log_fb
+    flat = (log_fb - log_fa < _STEEP) & (h < 0.5 * torch.sqrt(df + z * z))
+    return _replaced(value, flat, _nodes_cdf, family, z, h)
+
+
+def _nodes_cdf(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
+    """log A by Gauss–Legendre."""
     terms = [
-        family.log_cdf(center + node * radius) + math.log(weight / 2)
+        log_cdf(family, z + node * h) + math.log(weight / 2)
         for node, weight in zip(_NODES, _WEIGHTS, strict=True)
     ]
-    return closed.masked_scatter(flat, torch.stack(terms).logsumexp(dim=0))
+    return torch.stack(terms).logsumexp(dim=0)
 
 
-def _log1mexp(x: Tensor) -> Tensor:
-    """log(1 − e^{−x}) for x ≥ 0."""
-    return torch.where(x < math.log(2), torch.log(-torch.expm1(-x)), torch.log1p(-torch.exp(-x)))
+def _slopes(
+    family: StandardFamily, z: Tensor, h: Tensor, log_mean: Tensor
+) -> tuple[Tensor, Tensor]:
+    """∂ log A/∂z = q/A with the smoothed density q, and ∂ log A/∂h = [½(F(a) + F(b)) − A]/hA."""
+    dz = torch.exp(log_within(family, z, h, density=True) - log_mean)
+    low, high = z - h, z + h
+    edges = 0.5 * (torch.exp(log_cdf(family, low)) + torch.exp(log_cdf(family, high)))
+    wide = (edges - torch.exp(log_mean)) / torch.where(h > 0, h, 1.0)
+    # the limit for small h, h f'(z)/3
+    narrow = (torch.exp(family.log_pdf(high)) - torch.exp(family.log_pdf(low))) / 6
+    dh = torch.where(h < 1e-3, narrow, wide) * torch.exp(-log_mean)
+    return dz, dh
 
 
-_LOWER_TAIL: dict[str, Callable[[StandardFamily, Tensor, Tensor], Tensor]] = {
-    "normal": _normal,
-    "laplace": _laplace,
-    "logistic": _logistic,
-    "uniform": _uniform,
-    "student-t": _student_t,
+def _linearised(value: Tensor, argument: Tensor, slope: Tensor) -> Tensor:
+    """``value`` with the given derivative by ``argument``."""
+    change = argument - argument.detach()
+    return value + torch.where(slope.isfinite() & change.isfinite(), slope, 0.0) * change
+
+
+def _replaced(
+    values: Tensor,
+    where: Tensor,
+    function: Callable[..., Tensor],
+    family: StandardFamily,
+    *arguments: Tensor,
+) -> Tensor:
+    """``values`` with ``function`` of the arguments in the places marked, computed only there."""
+    if not bool(where.any()):
+        return values
+    part = function(family, *(argument[where] for argument in arguments))
+    return values.masked_scatter(where, part)
+
+
+_Tail = Callable[[StandardFamily, Tensor, Tensor], Tensor]
+_LOWER_TAIL: dict[type[StandardFamily], tuple[_Tail, _Tail]] = {
+    NormalFamily: (_normal, _log_far_normal),
+    LaplaceFamily: (_laplace, _log_far_laplace),
+    LogisticFamily: (_logistic, _log_far_logistic),
+    UniformFamily: (_uniform, _log_far_uniform),
+    StudentTFamily: (_student_t, _log_student_t),
 }

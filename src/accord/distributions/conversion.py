@@ -79,6 +79,8 @@ def _common_shape(tensors: dict[str, Tensor]) -> tuple[int, ...]:
 
 
 def shown(tensor: Tensor) -> str:
-    """A tensor as ``repr`` shows it: six numbers at most."""
+    """A tensor as ``repr`` shows it: a few numbers, or its shape where it has several axes."""
+    if tensor.ndim > 1:
+        return f"<{' × '.join(map(str, tensor.shape))}>"
     values = tensor.detach().cpu().double().numpy()
     return np.array2string(values, precision=4, threshold=6, edgeitems=2, separator=", ")

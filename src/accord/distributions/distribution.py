@@ -1,7 +1,7 @@
 """What every distribution answers, for all its rows at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from copy import copy
 from math import prod
 from typing import Any, Self, final
@@ -21,6 +21,7 @@ from accord._checks import (
     check_probability,
     generator_from,
 )
+from accord._numerics import NORMAL
 from accord.distributions.conversion import Values, broadcast, to_tensor
 from accord.distributions.inversion import invert
 
@@ -28,7 +29,7 @@ Generator = np.random.Generator | np.random.RandomState
 TensorMap = Callable[[Tensor, int], Tensor]
 
 # Elements evaluated at a time: temporaries take a few megabytes, whatever the number of rows.
-_CHUNK = 2**18
+_CHUNK = 2**17
 _ZERO = torch.zeros(())
 
 
@@ -273,44 +274,65 @@ class Distribution(ABC):
         return self._map(lambda t, lead: t.reshape(*t.shape[:lead], n, *t.shape[lead + axes :]))
 
     @final
-    def _evaluate(self, method: str, *values: Tensor) -> Tensor:
-        """``method`` of the flattened distribution at ``values`` ``(..., *shape)``, in chunks."""
-        shape, n = self.shape, prod(self.shape)
-        points = broadcast(*values)
-        outer = points[0].shape[: points[0].ndim - len(shape)]
-        flat, points = self._flat(), [point.reshape(*outer, n) for point in points]
-        step = max(1, _CHUNK // (self._width * max(1, prod(outer))))
-        parts = []
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
-            part = flat if step >= n else flat._map(_rows_of(rows))
-            parts.append(getattr(part, method)(*(point[..., rows] for point in points)))
-        return torch.cat(parts, dim=-1).reshape((*outer, *shape))
+    def _exact(self) -> Self:
+        """The same distribution with a flat batch, in float64 wherever the device has it."""
+        dtype = torch.float32 if self._reference.device.type == "mps" else torch.float64
+        return self._flat()._map(lambda tensor, _: tensor.to(dtype))
 
     @final
-    def _quantile(self, p: Tensor, q: Tensor) -> Tensor:
-        """The point with probability p below and q above, for a flat batch with levels in front."""
-        lower, upper = self._bracket(p, q)
-        if lower is upper:
-            return lower
-        with torch.no_grad():
-            exact, shape = self._map(lambda tensor, _: tensor.double()), lower.shape
+    def _evaluate(self, method: str, *values: Tensor) -> Tensor:
+        """``method`` of the flattened distribution at ``values`` ``(..., *shape)``, in chunks."""
+        points, axes = broadcast(*values), len(self.shape)
+        outer = points[0].shape[: points[0].ndim - axes]
+        exact = self._exact()
+        points = [point.reshape(*outer, -1).to(exact._reference.dtype) for point in points]
+        parts = [
+            getattr(part, method)(*(point[..., rows] for point in points))
+            for rows, part in exact._chunks(prod(outer))
+        ]
+        return torch.cat(parts, dim=-1).reshape((*outer, *self.shape))
 
-            def evaluate(index: Tensor, points: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-                part = exact._map(_rows_of(index % shape[-1]))
-                return part._log_tail(points, sign), part._log_prob(points)
-
-            normal = exact._mean() + sum(exact._variances(), _ZERO).sqrt() * torch.special.ndtri(p)
-            start = torch.where(normal.isfinite(), normal, (lower + upper) / 2)
-            problem = (level.expand(shape).reshape(-1) for level in (p, q, lower, upper, start))
-            return invert(evaluate, *problem).reshape(shape)
+    @final
+    def _chunks(self, copies: int) -> Iterator[tuple[slice, Self]]:
+        """Stretches of rows of a flat batch, each to be evaluated ``copies`` times at once."""
+        n, step = len(self), max(1, _CHUNK // (self._width * max(1, copies)))
+        for start in range(0, n, step):
+            rows = slice(start, start + step)
+            yield rows, self if step >= n else self._map(_rows_of(rows))
 
     @final
     def _quantiles(self, p: Tensor, q: Tensor) -> Tensor:
         """Levels ``(K,)`` below and above to quantiles ``(*shape, K)``."""
-        levels = [level.reshape(-1, *(1 for _ in self.shape)) for level in (p, q)]
-        levels = [level.expand(-1, *self.shape) for level in levels]
-        return self._evaluate("_quantile", *levels).movedim(0, -1)
+        levels = p.unsqueeze(-1), q.unsqueeze(-1)
+        parts = [part._quantile(*levels) for _, part in self._exact()._chunks(len(p))]
+        return torch.cat(parts, dim=-1).reshape((-1, *self.shape)).movedim(0, -1)
+
+    @final
+    def _quantile(self, p: Tensor, q: Tensor) -> Tensor:
+        """The points with probability p below and q above, ``(..., n)``, for a flat batch."""
+        lower, upper = self._bracket(p, q)
+        if lower is upper:
+            return lower
+        with torch.no_grad():
+            std = sum(self._variances(), _ZERO).sqrt()
+            score = torch.special.ndtri(p)
+            slope = NORMAL.log_pdf(score).exp() / (p * q) / std
+            known = (lower, upper, self._mean() + std * score, slope, p, q)
+            lower, upper, start, slope, p, q = broadcast(*(value.detach() for value in known))
+            found = invert(self, p, q, bracket=(lower, upper), start=start, slope=slope)
+        return self._implicit(found, p, q)
+
+    @final
+    def _implicit(self, found: Tensor, p: Tensor, q: Tensor) -> Tensor:
+        """The quantile with its derivative by every parameter θ, −(∂F/∂θ)/f."""
+        if not torch.is_grad_enabled():
+            return found
+        sign = torch.where(p <= q, 1.0, -1.0).to(found)
+        tail = self._log_tail(found, sign).exp()
+        if not tail.requires_grad:
+            return found
+        density = self._log_prob(found).detach().exp()
+        return found - sign * (tail - tail.detach()) / density
 
 
 class Smoothable(Distribution):

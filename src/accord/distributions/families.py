@@ -18,7 +18,7 @@ from accord._numerics import (
     student_t,
 )
 from accord._numerics.student import StudentTFamily
-from accord.distributions.averages import log_mean_cdf, log_mean_within
+from accord.distributions.averages import log_cdf, log_mean_cdf, log_mean_within
 from accord.distributions.conversion import Values, shown, to_tensors
 from accord.distributions.distribution import Distribution, Generator, Smoothable, TensorMap
 
@@ -34,8 +34,13 @@ class LocationScale(Smoothable):
     def _family(self) -> StandardFamily: ...
 
     @property
+    def location(self) -> Values:
+        """The centre of symmetry μ per row: the median, and the mean where there is one."""
+        return self._answer(self._location)
+
+    @property
     def scale(self) -> Values:
-        """The scale s per row: the standard deviation only of a normal distribution."""
+        """The scale s per row (std of the normal, half the width of the uniform)."""
         return self._answer(self._scale)
 
     @property
@@ -62,7 +67,7 @@ class LocationScale(Smoothable):
         return self._family.log_pdf(self._standard(value)) - self._scale.log()
 
     def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
-        return self._family.log_cdf(sign * self._standard(value))
+        return log_cdf(self._family, sign * self._standard(value))
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
         return log_between(self._family, self._standard(lower), self._standard(upper))
@@ -203,6 +208,16 @@ class Uniform(LocationScale):
     @property
     def _family(self) -> StandardFamily:
         return UNIFORM
+
+    @property
+    def lower(self) -> Values:
+        """The lower end per row."""
+        return self._answer(self._location - self._scale)
+
+    @property
+    def upper(self) -> Values:
+        """The upper end per row."""
+        return self._answer(self._location + self._scale)
 
     def _describe(self) -> str:
         low, high = self._location - self._scale, self._location + self._scale

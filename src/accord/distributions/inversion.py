@@ -1,64 +1,117 @@
-"""Quantiles by inversion: a safeguarded Newton iteration for all rows and levels at once."""
+"""Quantiles by inversion of the cdf, for all rows and levels at once."""
 
-import math
 from collections.abc import Callable
+from typing import Protocol, Self
 
 import torch
 from torch import Tensor
 
-Evaluate = Callable[[Tensor, Tensor, Tensor], tuple[Tensor, Tensor]]
-"""(rows, points, signs) to (log tail probability, log density) at those rows' points."""
-
-_TOLERANCE = 1e-12  # of the log-odds, and so of the tail probability relative to itself
+_TOLERANCE = 1e-12  # of the log-odds, and so of the smaller tail relative to itself
 _RESOLUTION = 4e-16  # of the point relative to itself: float64 has no more
-_ITERATIONS = 200  # bisection alone needs about 130 to go from one end of float64 to the other
+_ITERATIONS = 200  # bisection alone takes about 130 from one end of float64 to the other
+
+
+class Invertible(Protocol):
+    """What the inversion needs of a distribution with a batch of one axis."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor: ...
+
+    def _map(self, function: Callable[[Tensor, int], Tensor], lead: int = 0) -> Self: ...
 
 
 def invert(
-    evaluate: Evaluate, p: Tensor, q: Tensor, lower: Tensor, upper: Tensor, start: Tensor
+    distribution: Invertible,
+    p: Tensor,
+    q: Tensor,
+    *,
+    bracket: tuple[Tensor, Tensor],
+    start: Tensor,
+    slope: Tensor,
 ) -> Tensor:
-    """The points x with P(Y ≤ x) = p and P(Y ≥ x) = q, which lie between ``lower`` and ``upper``.
+    """The points x in the bracket with P(Y ≤ x) = p and P(Y ≥ x) = q, to 1e-12 of the smaller.
 
-    Newton's method on the log-odds of the smaller tail, g(x) = log F − log(1 − F) with
-    g' = f/F(1 − F): it is nearly linear for exponential tails, so that few steps are needed from
-    far away, and it resolves p = 1e-300 as well as p = 1/2. A step that leaves the bracket, or that
-    does not halve the step before the last, is replaced by a bisection. Rows that have converged
-    are left out.
+    The root of g(x) = log-odds of the smaller tail − its target: g is nearly linear, so that few
+    steps are needed from far away, and it resolves p = 1e-300 as well as p = 1/2. From ``start``,
+    where g has about the given ``slope``, each step goes to the root of the inverse parabola
+    through the last three points (Brent's method); a step that leaves the bracket, or that does not
+    halve the step before the last, is replaced by a bisection. Rows are dropped as they converge.
 
-    **Shape**: all one-dimensional, one element per row and level.
+    **Shape**: all ``(K, n)`` for a distribution of shape ``(n,)``.
     """
-    sign = torch.where(p <= q, 1.0, -1.0).to(p)
-    target = _log_odds(torch.minimum(p, q).log())
-    low, high = lower.to(p), upper.to(p).clone()
-    low = torch.minimum(low, high)
-    x = torch.where(p <= 0, low, torch.where(q <= 0, high, start.to(p).clamp(low, high)))
-    last = before = high - low
-    rows = torch.nonzero((p > 0) & (q > 0) & (low < high)).squeeze(-1)
-    state = [value[rows] for value in (x, sign, target, low, high, last, before)]
+    lower, upper = bracket
+    shape, inside = p.shape, (p > 0) & (q > 0) & (lower < upper)
+    found = torch.where(q <= 0, upper, lower).reshape(-1)
+    margin = 1e-9 * (upper - lower)  # a root at an end must not fall outside by rounding
+    x = torch.where(start.isfinite(), start, lower / 2 + upper / 2).clamp(lower, upper)
+    search = _Search(x, slope, p, q, lower - margin, upper + margin)
+    index = torch.arange(found.numel(), device=p.device)
+    active = inside.reshape(-1)
     for _ in range(_ITERATIONS):
-        if not len(rows):
+        if 2 * int(active.sum()) <= len(index):
+            index, kept = index[active], torch.nonzero(active).squeeze(-1)
+            distribution = distribution._map(_rows(kept % distribution.shape[0]))
+            search.keep(kept)
+            active = torch.ones_like(index, dtype=torch.bool)
+        if not len(index):
             break
-        point, side, goal, low, high, last, before = state
-        log_tail, log_density = evaluate(rows, point, side)
-        error = (_log_odds(log_tail) - goal) * side
-        low, high = torch.where(error <= 0, point, low), torch.where(error >= 0, point, high)
-        newton = -error * torch.exp(log_tail + _log1mexp(log_tail) - log_density)
-        trial = point + newton
-        safe = (trial > low) & (trial < high) & (newton.abs() <= before / 2)
-        following = torch.where(safe, trial, low / 2 + high / 2)
-        moved = (following - point).abs()
-        close = error.abs() <= _TOLERANCE
-        x[rows] = torch.where(close, point, following)
-        active = ~close & (moved > _RESOLUTION * point.abs())
-        rows = rows[active]
-        state = [v[active] for v in (following, side, goal, low, high, moved, last)]
-    return x
+        points = search.x.reshape(-1, distribution.shape[0])
+        log_tail = distribution._log_tail(points, search.sign.reshape(points.shape))
+        done = search.advance(log_tail.reshape(-1))
+        newly = done & active
+        found[index[newly]] = search.x[newly]
+        active = active & ~done
+    return found.reshape(shape)
+
+
+class _Search:
+    """The state of every root search: the last three points, their errors, the bracket."""
+
+    def __init__(self, x: Tensor, slope: Tensor, p: Tensor, q: Tensor, *ends: Tensor) -> None:
+        self.x, self.slope, p, q = (t.reshape(-1) for t in (x, slope, p, q))
+        self.low, self.high = (end.reshape(-1) for end in ends)
+        self.sign = torch.where(p <= q, 1.0, -1.0).to(p)
+        self.target = _log_odds(torch.minimum(p, q).log())
+        self.step = self.step_before = self.high - self.low
+        self.x1 = self.x2 = torch.full_like(self.x, torch.nan)
+        self.error1 = self.error2 = self.x1
+
+    def keep(self, index: Tensor) -> None:
+        for name, value in vars(self).items():
+            setattr(self, name, value[index])
+
+    def advance(self, log_tail: Tensor) -> Tensor:
+        """One step; true where the search is over, its point then the answer."""
+        x, error = self.x, (_log_odds(log_tail) - self.target) * self.sign
+        self.low = torch.where(error <= 0, x, self.low)
+        self.high = torch.where(error >= 0, x, self.high)
+        trial = self._interpolate(error)
+        limit = self.step_before / 2
+        safe = (trial > self.low) & (trial < self.high) & ((trial - x).abs() <= limit)
+        following = torch.where(safe, trial, self.low / 2 + self.high / 2)
+        moved = (following - x).abs()
+        close = (error.abs() <= _TOLERANCE) | (moved <= _RESOLUTION * x.abs())
+        self.step, self.step_before = moved, self.step
+        self.x2, self.error2, self.x1, self.error1 = self.x1, self.error1, x, error
+        self.x = torch.where(close, x, following)
+        return close
+
+    def _interpolate(self, error: Tensor) -> Tensor:
+        """The root by the inverse parabola, the secant or the slope, as there are points."""
+        x, x1, x2, e, e1, e2 = self.x, self.x1, self.x2, error, self.error1, self.error2
+        secant = x - e * (x - x1) / (e - e1)
+        bend = ((x1 - x2) / (e1 - e2) - (x - x1) / (e - e1)) / (e2 - e)
+        parabola = secant + e * e1 * bend
+        first = torch.where(secant.isfinite(), secant, x - e / self.slope)
+        return torch.where(parabola.isfinite(), parabola, first)
+
+
+def _rows(rows: Tensor) -> Callable[[Tensor, int], Tensor]:
+    return lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)]
 
 
 def _log_odds(log_tail: Tensor) -> Tensor:
-    return log_tail - _log1mexp(log_tail)
-
-
-def _log1mexp(x: Tensor) -> Tensor:
-    """log(1 − e^x) for x ≤ 0."""
-    return torch.where(x > -math.log(2), torch.log(-torch.expm1(x)), torch.log1p(-torch.exp(x)))
+    """log p/(1 − p) from log p."""
+    return log_tail - torch.log(-torch.expm1(log_tail))

@@ -90,11 +90,11 @@ class Mixture(Distribution):
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
         members = self._to_members(lower), self._to_members(upper)
-        return self._log_average(self._components._log_between(*members))
+        return self._log_average_below_one(self._components._log_between(*members))
 
     def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
         members = self._to_members(center), self._to_members(half_width)
-        return self._log_average(self._components._log_within(*members))
+        return self._log_average_below_one(self._components._log_within(*members))
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         """Between the members' own quantiles; in the tails, closer.
@@ -107,12 +107,13 @@ class Mixture(Distribution):
         lower, upper = self._components._bracket(p, q)
         lowest = torch.where(weights > 0, lower, torch.inf).amin(self._axis)
         highest = torch.where(weights > 0, upper, -torch.inf).amax(self._axis)
-        share = (p / weights).clamp(max=1)
-        _, enough = self._components._bracket(share, 1 - share)
-        share = (q / weights).clamp(max=1)
-        short, _ = self._components._bracket(1 - share, share)
-        upper = torch.minimum(highest, enough.amin(self._axis))
-        return torch.maximum(lowest, short.amax(self._axis)), upper
+        share = p / weights
+        _, enough = self._components._bracket(share.clamp(max=1), (1 - share).clamp(min=0))
+        enough = torch.where(share < 1, enough, torch.inf).amin(self._axis)
+        share = q / weights
+        short, _ = self._components._bracket((1 - share).clamp(min=0), share.clamp(max=1))
+        short = torch.where(share < 1, short, -torch.inf).amax(self._axis)
+        return torch.maximum(lowest, short), torch.minimum(highest, enough)
 
     def _draw(self, n: int, rng: Generator) -> Tensor:
         flat, generator = self._flat(), torch_generator(rng)
@@ -147,6 +148,12 @@ class Mixture(Distribution):
     def _log_average(self, logs: Tensor) -> Tensor:
         weights = self._weights.to(logs).reshape(self._member_shape)
         return torch.logsumexp(logs + weights.log(), dim=self._axis)
+
+    def _log_average_below_one(self, logs: Tensor) -> Tensor:
+        """The same for probabilities, with the digits of log p kept where p is near 1."""
+        missing = self._average(torch.expm1(logs.clamp(max=0)))
+        near_one = torch.log1p(missing.clamp(min=-0.5))
+        return torch.where(missing > -0.5, near_one, self._log_average(logs))
 
 
 def _pick(members: Tensor, rows: Tensor) -> TensorMap:
