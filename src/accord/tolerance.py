@@ -35,7 +35,7 @@ RELATIVE_GRID = (0.0, 0.5, 1.0, 2.0, 3.0)
 # "local" may cost at most this much mean NLL on random held-out rows, as measured on inner splits.
 IN_DISTRIBUTION_SLACK = 0.01
 # Below this many rows there is nothing to choose on, and a moderate ε₀ and κ are used.
-MIN_ROWS = 40
+MIN_ROWS = 100
 FALLBACK, RELATIVE_FALLBACK = 0.02, 1.0
 _GROWTH_CAP = 20.0
 

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accord.distributions import Distribution
@@ -103,6 +104,11 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
 
         save(self, path)
 
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        return tags
+
     def _checked(self, X: Any) -> Floats:
         check_is_fitted(self)
         checked: Floats = validate_data(self, X, reset=False, dtype=np.float64)
@@ -113,14 +119,15 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
 
         **Shape**: X (N, d), y (N,) or (N, T) → (N, d) and (N, T).
         """
-        names = target_names(y)
+        given = y
         X, y = validate_data(
             self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True
         )
-        if reset:
-            self.single_output_ = y.ndim == 1
-            self.target_names_ = names
+        single = y.ndim == 1
         y = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
+        if reset:
+            self.single_output_ = single
+            self.target_names_ = target_names(given, y.shape[1])
         if y.shape[1] != len(self.target_names_):
             raise ValueError(
                 f"y must have {len(self.target_names_)} targets as in the first fit, "
@@ -142,11 +149,10 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         return pd.DataFrame(values.reshape(len(values), -1), index=X.index, columns=columns)
 
 
-def target_names(y: Any) -> list[str]:
+def target_names(y: Any, n_targets: int) -> list[str]:
     """Names of the targets, taken from a Series or DataFrame where it has them."""
     if isinstance(y, pd.DataFrame):
         return [str(name) for name in y.columns]
-    if isinstance(y, pd.Series):
-        return ["y" if y.name is None else str(y.name)]
-    width = np.shape(y)[1] if np.ndim(y) == 2 else 1
-    return ["y"] if width == 1 else [f"y{i}" for i in range(width)]
+    if isinstance(y, pd.Series) and y.name is not None:
+        return [str(y.name)]
+    return ["y"] if n_targets == 1 else [f"y{i}" for i in range(n_targets)]
