@@ -3,6 +3,7 @@
 from accord.estimators.bvm import BVMRegressor
 from accord.estimators.deep_ensemble import DeepEnsembleRegressor
 from accord.estimators.distributional import DistributionalRegressor, Uncertainty
+from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.mse_ensemble import MSEEnsembleRegressor
 from accord.estimators.network_ensemble import NetworkEnsembleRegressor
@@ -13,6 +14,7 @@ __all__ = [
     "BVMRegressor",
     "DeepEnsembleRegressor",
     "DistributionalRegressor",
+    "EvidentialRegressor",
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
     "NetworkEnsembleRegressor",

@@ -49,8 +49,6 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         array([0.1, 0.3])
     """
 
-    _outputs_per_target = 2
-
     def __init__(
         self,
         *,
@@ -113,6 +111,10 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
     @property
     def _heads(self) -> Heads:
         return Heads(self.mean_head, self.variance_head)
+
+    @property
+    def _outputs_per_target(self) -> int:
+        return 2
 
     def _objective(self) -> Objective:
         check_choice("combine", self.combine, ("mixture", "moments"))

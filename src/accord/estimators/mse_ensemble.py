@@ -43,8 +43,6 @@ class MSEEnsembleRegressor(PlainEnsembleRegressor):
         True
     """
 
-    _outputs_per_target = 1
-
     def __init__(
         self,
         *,
@@ -93,6 +91,10 @@ class MSEEnsembleRegressor(PlainEnsembleRegressor):
         self.warm_start = warm_start
         self.random_state = random_state
         self.verbose = verbose
+
+    @property
+    def _outputs_per_target(self) -> int:
+        return 1
 
     def _objective(self) -> Objective:
         check_count("n_members", self.n_members, minimum=2)

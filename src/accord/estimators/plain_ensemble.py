@@ -14,7 +14,10 @@ from accord.training import Objective
 class PlainEnsembleRegressor(NetworkEnsembleRegressor):
     """An ensemble whose members all minimise one loss on all rows; abstract."""
 
-    _outputs_per_target: int
+    @property
+    @abstractmethod
+    def _outputs_per_target(self) -> int:
+        """Numbers that a network predicts for each target."""
 
     @abstractmethod
     def _objective(self) -> Objective:
