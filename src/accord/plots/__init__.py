@@ -1,0 +1,35 @@
+"""Figures of predictions and their uncertainty: an ``ax`` in, an ``ax`` out.
+
+Without ``ax`` each function makes a figure of its own (``ax.figure``), outside pyplot; `figure`
+makes one with several axes, `save` writes it, and `to_svg` gives it for a page.
+
+>>> from accord import plots
+>>> ax = plots.envelope(x=[0.0, 1.0], mean=[0.0, 1.0], std=[1.0, 2.0])
+>>> plots.to_svg(ax.figure, alt="a line and its band").startswith("<svg")
+True
+"""
+
+from accord.plots.calibration import error_against_deviation, pit_histogram, reliability_diagram
+from accord.plots.comparison import metric_by_method
+from accord.plots.envelopes import envelope, series_envelope
+from accord.plots.figures import figure, save, to_png, to_svg
+from accord.plots.fitting import ToleranceCurveLike, tolerance_curve, training_curves
+from accord.plots.predictions import sorted_predictions, uncertainty_split
+
+__all__ = [
+    "ToleranceCurveLike",
+    "envelope",
+    "error_against_deviation",
+    "figure",
+    "metric_by_method",
+    "pit_histogram",
+    "reliability_diagram",
+    "save",
+    "series_envelope",
+    "sorted_predictions",
+    "to_png",
+    "to_svg",
+    "tolerance_curve",
+    "training_curves",
+    "uncertainty_split",
+]

@@ -1,0 +1,172 @@
+"""Can the stated probabilities be believed? Reliability, PIT and error against deviation."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from accord._checks import check_not_empty
+from accord.distributions import Distribution
+from accord.metrics import ReliabilityCurve, deviation_bins, histogram_band, pit
+from accord.metrics.calibration import MINIMUM_ROWS
+from accord.metrics.inputs import as_array, check_enough_rows, predictive, targets
+from accord.plots.figures import axes_or_new
+from accord.plots.style import (
+    BLUE,
+    DASHED,
+    SMALL,
+    VERMILLION,
+    ink,
+    legend,
+    legend_below,
+    method_look,
+    note,
+    percent,
+    percent_axis,
+    scatter_look,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["error_against_deviation", "pit_histogram", "reliability_diagram"]
+
+
+def reliability_diagram(
+    curves: ReliabilityCurve | Mapping[str, ReliabilityCurve],
+    *,
+    confidence: float = 0.95,
+    simultaneous: bool = True,
+    show_legend: bool = True,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Observed against expected coverage, one line per method, with a consistency band.
+
+    A calibrated model's whole line stays inside the band with the stated confidence
+    (``simultaneous=False``: each of its points). The band is that of the smallest sample.
+
+    >>> from accord.metrics import reliability_curve
+    >>> curve = reliability_curve(y_true=range(10), mean=range(10), std=[1.0] * 10)
+    >>> reliability_diagram({"ours": curve}).get_xlabel()
+    'expected coverage'
+    """
+    named = {"": curves} if isinstance(curves, ReliabilityCurve) else curves
+    check_not_empty("curves", list(named))
+    ax = axes_or_new(ax, width=5.0, height=5.5)
+    for k, (name, curve) in enumerate(named.items()):
+        label = f"{name} (ECE {curve.ece:.3f})" if name else f"ECE {curve.ece:.3f}"
+        ax.plot(curve.expected, curve.observed, label=label, **method_look(k), ms=5.5, lw=1.6)
+    smallest = min(named.values(), key=lambda curve: curve.n)
+    _consistency_band(ax, smallest, confidence, simultaneous)
+    ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
+    ax.set(xlabel="expected coverage", ylabel="observed coverage")
+    for axis in (ax.xaxis, ax.yaxis):
+        axis.set_ticks([0.0, 0.25, 0.5, 0.75, 1.0])
+        percent_axis(axis)
+    note(ax, 0.04, 0.97, "too cautious", style="italic")
+    note(ax, 0.97, 0.03, "over-confident", style="italic", ha="right", va="bottom")
+    if show_legend:
+        legend_below(ax)
+    return ax
+
+
+def _consistency_band(
+    ax: "Axes", curve: ReliabilityCurve, confidence: float, simultaneous: bool
+) -> None:
+    ax.plot([0, 1], [0, 1], color=ink(ax), alpha=0.6, lw=1, ls=DASHED, zorder=1)
+    band = curve.band(confidence=confidence, simultaneous=simultaneous)
+    x = np.concatenate([[0.0], curve.expected, [1.0]])
+    lower, upper = (np.concatenate([[0.0], end, [1.0]]) for end in band.T)
+    label = _calibrated(confidence, curve.n)
+    ax.fill_between(x, lower, upper, color=ink(ax), alpha=0.15, lw=0, zorder=0.5, label=label)
+
+
+def _calibrated(confidence: float, n: int) -> str:
+    return f"calibrated, {percent(confidence)} of the time (n = {n})"
+
+
+def pit_histogram(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    n_bins: int = 10,
+    confidence: float = 0.95,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Histogram of the PIT values F(t), as multiples of the calibrated height, with its band.
+
+    Flat: calibrated. A valley: over-confident. A hill: too cautious. A slope: biased. Bars that
+    leave the band have the other colour; all bars of a calibrated model stay inside with the
+    stated confidence.
+
+    **Shape**: ``y_true`` (N,) or (N, K) with at least ten values; several outputs are pooled.
+    """
+    u = pit(y_true=y_true, dist=dist, mean=mean, std=std).ravel()
+    check_enough_rows(u.size, MINIMUM_ROWS, "a PIT histogram")
+    low, high = n_bins * histogram_band(n_bins=n_bins, n=u.size, confidence=confidence)
+    counts, edges = np.histogram(u, bins=n_bins, range=(0.0, 1.0))
+    heights = counts * n_bins / u.size
+    colors = [BLUE if low <= height <= high else VERMILLION for height in heights]
+    ax = axes_or_new(ax, width=6.0, height=4.0)
+    ax.bar(edges[:-1], heights, width=0.92 / n_bins, align="edge", color=colors, alpha=0.85)
+    label = _calibrated(confidence, u.size)
+    ax.axhspan(low, high, color=ink(ax), alpha=0.15, lw=0, zorder=0.5, label=label)
+    ax.axhline(1.0, color=ink(ax), alpha=0.7, lw=1, ls=DASHED)
+    for end in (low, high):
+        ax.axhline(end, color=ink(ax), alpha=0.5, lw=0.8)
+    ax.set(xlim=(0, 1), ylim=(0, 1.1 * max(heights.max(), high)))
+    ax.set(xlabel="PIT value F(t)", ylabel="relative frequency")
+    ax.grid(visible=False, axis="x")
+    legend_below(ax)
+    return ax
+
+
+def error_against_deviation(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    n_bins: int = 10,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Errors t − μ against predicted σ: the cones ±σ and ±2σ, and what is found in groups.
+
+    The squares are the root mean squared errors of groups of equal count
+    (`accord.metrics.deviation_bins`); for honest deviations they follow the edge of the inner cone.
+
+    **Shape**: ``y_true`` (N,) or (N, K); several outputs are pooled.
+    """
+    y = targets(y_true)
+    q = predictive(y, dist=dist, mean=mean, std=std)
+    bins = deviation_bins(y_true=y, dist=q, n_bins=n_bins)
+    sigma, error = as_array("std", q.std).ravel(), (y - as_array("mean", q.mean)).ravel()
+    ax = axes_or_new(ax)
+    _cones(ax, 1.04 * float(sigma.max()))
+    ax.scatter(sigma, error, s=14, color=BLUE, lw=0, **scatter_look(y.size))
+    label = f"root mean squared error of {n_bins} groups"
+    ax.plot(bins.predicted, bins.observed, color=VERMILLION, marker="s", ms=6, lw=1.4, label=label)
+    ax.axhline(0.0, color=ink(ax), alpha=0.4, lw=0.8)
+    ax.set(xlabel="predicted standard deviation σ", ylabel="error, observed − predicted")
+    legend(ax, loc="upper left")
+    return ax
+
+
+def _cones(ax: "Axes", reach: float) -> None:
+    ends = np.array([0.0, reach])
+    for k, name in ((2, "±2σ"), (1, "±σ")):
+        ax.fill_between(ends, -k * ends, k * ends, color=ink(ax), alpha=0.11, lw=0, zorder=0.5)
+        ax.annotate(
+            name,
+            (reach, k * reach),
+            xytext=(3, 0),
+            textcoords="offset points",
+            va="center",
+            fontsize=SMALL,
+            color=ink(ax),
+            annotation_clip=False,
+        )
+    ax.set_xlim(0.0, reach)

@@ -1,0 +1,98 @@
+"""Methods side by side: one metric with its errors, and what was published."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from accord._checks import check_finite, check_non_negative, check_not_empty
+from accord.metrics.inputs import FloatArray
+from accord.plots.figures import axes_or_new
+from accord.plots.style import BLUE, SMALL, VERMILLION, ink, legend_below
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["metric_by_method"]
+
+
+def metric_by_method(
+    estimates: Mapping[str, float],
+    *,
+    errors: Mapping[str, float] | None = None,
+    published: Mapping[str, float] | None = None,
+    metric: str = "NLL",
+    lower_is_better: bool = True,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """A dot per method with its standard error, the best one filled; published values beside it.
+
+    Methods are drawn from top to bottom in the order given. Those that only ``published`` names are
+    left out; those missing in ``errors`` get no bar.
+
+    >>> metric_by_method({"ours": 2.4, "theirs": 2.6}, errors={"ours": 0.1}).get_xlabel()
+    'NLL, lower is better'
+    """
+    check_not_empty("estimates", list(estimates))
+    values = np.array(list(estimates.values()), dtype=np.float64)
+    check_finite("estimates", values)
+    spread = np.array([(errors or {}).get(name, 0.0) for name in estimates], dtype=np.float64)
+    check_finite("errors", spread)
+    check_non_negative("errors", spread)
+    ax = axes_or_new(ax, height=0.9 + 0.36 * len(values))
+    place = np.arange(len(values))
+    best = int(values.argmin() if lower_is_better else values.argmax())
+    bars = spread > 0
+    ax.errorbar(
+        values[bars], place[bars], xerr=spread[bars], fmt="none", ecolor=BLUE, elinewidth=1.6
+    )
+    ax.plot(values, place, color=BLUE, lw=0, marker="o", ms=7, mfc="none", mew=1.6)
+    ax.plot(values[best], best, color=BLUE, lw=0, marker="o", ms=7.5)
+    _write_values(ax, values, spread)
+    _published(ax, estimates, published)
+    better = "lower" if lower_is_better else "higher"
+    ax.set(xlabel=f"{metric}, {better} is better", ylim=(len(values) - 0.5, -0.7))
+    ax.set_yticks(place, list(estimates))
+    ax.tick_params(axis="y", length=0)
+    ax.spines["left"].set_visible(False)
+    return ax
+
+
+def _write_values(ax: "Axes", values: FloatArray, spread: FloatArray) -> None:
+    """Each value above its dot, all with the decimals that the smallest error or gap calls for."""
+    known = spread[spread > 0] if (spread > 0).any() else np.diff(np.unique(values))
+    finest = float(known.min()) if known.size else 0.01
+    decimals = int(np.clip(np.ceil(-np.log10(finest)), 0, 4))
+    for y, (value, error) in enumerate(zip(values, spread, strict=True)):
+        number = f"{value:.{decimals}f}".replace("-", "−")
+        ax.annotate(
+            f"{number} ± {error:.{decimals}f}" if error > 0 else number,
+            (value, y),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="center",
+            fontsize=SMALL - 1,
+            color=ink(ax),
+        )
+
+
+def _published(
+    ax: "Axes", estimates: Mapping[str, float], published: Mapping[str, float] | None
+) -> None:
+    stated = published or {}
+    known = {k: stated[name] for k, name in enumerate(estimates) if name in stated}
+    if not known:
+        return
+    check_finite("published", list(known.values()))
+    ax.plot(
+        list(known.values()),
+        list(known),
+        color=VERMILLION,
+        lw=0,
+        marker="D",
+        ms=5.5,
+        mfc="none",
+        mew=1.4,
+        label="published",
+    )
+    legend_below(ax)

@@ -1,0 +1,137 @@
+"""Figures without pyplot: made, turned into SVG for a page, saved as SVG or PNG."""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from io import BytesIO, StringIO
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING
+from xml.sax.saxutils import escape
+
+from accord._checks import check_count, check_positive
+from accord.plots.style import INK, RC, WIDTH, dress
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+__all__ = ["figure", "save", "to_png", "to_svg"]
+
+_FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
+# A file on its own has no page to take its ink from.
+_FILE_STYLE = (
+    "<style>svg{color:#22272e}@media(prefers-color-scheme:dark){svg{color:#e6edf3}}</style>"
+)
+
+
+def figure(
+    rows: int = 1,
+    cols: int = 1,
+    *,
+    width: float = WIDTH,
+    height: float | None = None,
+    titles: Sequence[str] = (),
+) -> tuple["Figure", list["Axes"]]:
+    """A transparent figure and its axes, row by row, in the house style.
+
+    ``width`` and ``height`` are inches of the whole figure; ``titles`` go over the axes in their
+    order. Nothing is registered with pyplot, so there is nothing to close.
+
+    >>> fig, (left, right) = figure(1, 2, titles=("ours", "theirs"))
+    >>> left.get_title(loc="left")
+    'ours'
+    """
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
+    if len(titles) > rows * cols:
+        raise ValueError(
+            f"titles must not outnumber the {rows * cols} axes, got {len(titles)}. Leave some out."
+        )
+    check_count("rows", rows)
+    check_count("cols", cols)
+    check_positive("width", width)
+    slope = 0.55 if cols == 1 else 0.85
+    size = (width, height if height is not None else slope * width / cols * rows + 0.4)
+    check_positive("height", size[1])
+    with rc_context(RC):
+        fig = Figure(figsize=size, layout="constrained")
+        axes = fig.subplots(rows, cols, squeeze=False)
+    named = [*titles, *[""] * (rows * cols - len(titles))]
+    return fig, [dress(ax, title) for ax, title in zip(axes.flat, named, strict=True)]
+
+
+def axes_or_new(ax: "Axes | None", *, width: float = WIDTH, height: float = 4.0) -> "Axes":
+    """The caller's axes, or those of a new figure (``ax.figure``)."""
+    return ax if ax is not None else figure(width=width, height=height)[1][0]
+
+
+def to_svg(fig: "Figure", *, alt: str = "", prefix: str | None = None) -> str:
+    """The figure as an ``<svg>`` element for a page: text stays text, ink follows the page.
+
+    The same figure gives the same string. Every id starts with ``prefix``, by default taken from
+    the content, so that several figures share a page; ``alt`` describes the figure to a screen
+    reader.
+
+    >>> fig, _ = figure()
+    >>> to_svg(fig, alt="empty axes")[:4]
+    '<svg'
+    """
+    from matplotlib import rc_context
+
+    stream = StringIO()
+    with rc_context({**RC, "svg.fonttype": "none", "svg.hashsalt": "accord"}):
+        fig.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
+    return _for_page(stream.getvalue(), alt, prefix)
+
+
+def to_png(fig: "Figure", *, dpi: float = 150, background: str = "white") -> bytes:
+    """The figure as PNG; ``background="none"`` leaves it transparent."""
+    from matplotlib import rc_context
+
+    check_positive("dpi", dpi)
+    stream = BytesIO()
+    with rc_context(RC):
+        # No software version in the file: the same figure gives the same bytes.
+        fig.savefig(
+            stream, format="png", dpi=dpi, facecolor=background, metadata={"Software": None}
+        )
+    return stream.getvalue()
+
+
+def save(fig: "Figure", path: str | PathLike[str], *, alt: str = "", dpi: float = 150) -> Path:
+    """Write the figure as SVG or PNG, by the ending of ``path``.
+
+    The SVG follows the reader's light or dark mode; the PNG is on white.
+    """
+    target = Path(path)
+    if target.suffix.lower() == ".svg":
+        head, body = to_svg(fig, alt=alt).split(">", 1)
+        target.write_text(f"{head}>{_FILE_STYLE}{body}\n", encoding="utf-8")
+    elif target.suffix.lower() == ".png":
+        target.write_bytes(to_png(fig, dpi=dpi))
+    else:
+        raise ValueError(
+            f"path must end in .svg or .png, got {target.name!r}. Name the format by the ending."
+        )
+    return target
+
+
+def _for_page(svg: str, alt: str, prefix: str | None) -> str:
+    """Matplotlib's file as an element: no prolog, metadata or global style; own ids, page's ink."""
+    body = svg[svg.index("<svg") :].strip()
+    body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
+    body = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
+    body = body.replace(INK, "currentColor")
+    body = re.sub(r"'DejaVu Sans'(, [^;\"]*)?", _FONTS, body)
+    mark = prefix if prefix is not None else f"f{hashlib.sha256(body.encode()).hexdigest()[:8]}-"
+    body = re.sub(r'\bid="', f'id="{mark}', body)
+    body = re.sub(r'(href="|url\()#', rf"\g<1>#{mark}", body)
+    head, rest = body.split(">", 1)
+    head = re.sub(r'\s(width|height)="([\d.]+)pt"', "", head)
+    width = re.search(r'viewBox="0 0 ([\d.]+)', head)
+    size = f"width:{float(width.group(1)):g}pt;" if width else ""
+    named = f'aria-label="{escape(alt, {chr(34): "&quot;"})}"' if alt else 'aria-hidden="true"'
+    look = f"{size}max-width:100%;height:auto"
+    return f'{head} role="img" {named} stroke-linejoin="round" style="{look}">{rest}'

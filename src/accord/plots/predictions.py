@@ -1,0 +1,158 @@
+"""Predictions row by row: intervals in sorted order, and where the uncertainty comes from."""
+
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
+from accord.distributions import Distribution
+from accord.metrics import coverage as covered
+from accord.metrics.inputs import FloatArray, as_array, bounds, finite, predictive, targets
+from accord.plots.figures import axes_or_new
+from accord.plots.style import (
+    BLUE,
+    ORANGE,
+    SKY,
+    VERMILLION,
+    ink,
+    legend,
+    legend_below,
+    note,
+    percent,
+    percent_axis,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["sorted_predictions", "uncertainty_split"]
+
+_ORDERS = {"mean": "predicted mean", "y_true": "observed value", "width": "interval width"}
+
+
+def sorted_predictions(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution | None = None,
+    mean: ArrayLike | None = None,
+    std: ArrayLike | None = None,
+    coverage: float = 0.95,
+    sort_by: Literal["mean", "y_true", "width"] = "mean",
+    max_rows: int = 150,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Each row's central interval, mean and observation, in increasing order.
+
+    Observations outside their interval are marked. Of more than ``max_rows`` rows an even selection
+    in that order is drawn; the share inside that is written is that of all.
+
+    **Shape**: ``y_true`` (N,).
+    """
+    check_choice("sort_by", sort_by, tuple(_ORDERS))
+    check_count("max_rows", max_rows)
+    y = targets(y_true)
+    if y.ndim != 1:
+        raise ValueError(f"y_true must have shape (N,), got {y.shape}. Plot one output at a time.")
+    q = predictive(y, dist=dist, mean=mean, std=std)
+    interval = as_array("interval", q.interval(coverage))
+    lower, upper = bounds(y, interval)
+    center = as_array("mean", q.mean)
+    key = {"mean": center, "y_true": y, "width": upper - lower}[sort_by]
+    shown = _evenly(np.argsort(key, kind="stable"), max_rows)
+    ax = axes_or_new(ax, height=4.6)
+    _draw_rows(ax, y[shown], center[shown], interval[shown], coverage)
+    found = percent(covered(y_true=y, interval=interval), 1)
+    rows = f"{len(shown)} of {len(y)} rows" if len(shown) < len(y) else f"{len(y)} rows"
+    note(ax, 0.99, 0.03, f"{rows}, {found} of all inside", ha="right", va="bottom")
+    ax.set(xlabel=f"rows in order of {_ORDERS[sort_by]}", ylabel="target", xlim=(-1, len(shown)))
+    ax.grid(visible=False, axis="x")
+    legend_below(ax, columns=2)
+    return ax
+
+
+def _evenly(order: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
+    places = np.linspace(0, len(order) - 1, min(at_most, len(order))).round().astype(np.intp)
+    return np.asarray(order[np.unique(places)])
+
+
+def _draw_rows(
+    ax: "Axes", y: FloatArray, center: FloatArray, interval: FloatArray, coverage: float
+) -> None:
+    place = np.arange(len(y))
+    lower, upper = interval.T
+    inside = (lower <= y) & (y <= upper)
+    label = f"{coverage * 100:g} % interval"
+    ax.vlines(place, lower, upper, color=SKY, alpha=0.55, lw=2.4, label=label)
+    ax.plot(place, center, color=BLUE, lw=0, marker="_", ms=4.5, mew=1.5, label="predicted mean")
+    points: dict[str, Any] = {"lw": 0, "mec": "none"}
+    ax.plot(place[inside], y[inside], color=ink(ax), marker="o", ms=3.2, label="observed", **points)
+    ax.plot(
+        place[~inside],
+        y[~inside],
+        color=VERMILLION,
+        marker="D",
+        ms=5,
+        label="observed, outside",
+        **points,
+    )
+
+
+def uncertainty_split(
+    *,
+    dist: Distribution | None = None,
+    aleatoric: ArrayLike | None = None,
+    epistemic: ArrayLike | None = None,
+    n_groups: int = 20,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Where the uncertainty comes from: noise or ignorance, for rows from surest to least sure.
+
+    Rows are put in order of their total deviation σ = √(aleatoric² + epistemic²) and into groups
+    of equal count. A bar's height is the group's root mean square σ; it is divided in proportion to
+    the variances, which add up where deviations do not.
+
+    **Shape**: ``aleatoric`` and ``epistemic`` (N,) or (N, K), standard deviations; outputs are
+    pooled.
+    """
+    check_count("n_groups", n_groups)
+    noise, ignorance = (part.ravel() ** 2 for part in _parts(dist, aleatoric, epistemic))
+    whole = noise + ignorance
+    groups = np.array_split(np.argsort(whole, kind="stable"), min(n_groups, len(whole)))
+    total = np.array([whole[rows].mean() for rows in groups])
+    share = np.array([ignorance[rows].mean() for rows in groups]) / np.where(total > 0, total, 1)
+    height = np.sqrt(total)
+    overall = ignorance.sum() / whole.sum() if whole.any() else 0.0
+    ax = axes_or_new(ax)
+    place, width = np.arange(len(groups)) / len(groups), 0.92 / len(groups)
+    base = height * (1 - share)
+    labels = (
+        f"aleatoric: noise in the data, {percent(1 - overall)} of the variance",
+        f"epistemic: what the model does not know, {percent(overall)}",
+    )
+    ax.bar(place, base, width, align="edge", color=BLUE, label=labels[0])
+    ax.bar(place, height - base, width, base, align="edge", color=ORANGE, label=labels[1])
+    ax.set(xlim=(0, 1), ylim=(0, 1.22 * height.max() if whole.any() else 1.0))
+    ax.set(xlabel="rows, from surest to least sure", ylabel="standard deviation σ")
+    percent_axis(ax.xaxis)
+    ax.grid(visible=False, axis="x")
+    legend(ax, loc="upper left")
+    return ax
+
+
+def _parts(
+    dist: Distribution | None, aleatoric: ArrayLike | None, epistemic: ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    given = {"dist": dist, "aleatoric": aleatoric, "epistemic": epistemic}
+    names = [name for name, value in given.items() if value is not None]
+    if names not in (["dist"], ["aleatoric", "epistemic"]):
+        raise TypeError(
+            "uncertainties must be dist= alone, or aleatoric= with epistemic=, "
+            f"got {' and '.join(names) or 'none of them'}. Pass one of the two forms."
+        )
+    noise = finite("aleatoric", aleatoric if dist is None else dist.aleatoric)
+    ignorance = finite("epistemic", epistemic if dist is None else dist.epistemic)
+    check_same_shape(aleatoric=noise, epistemic=ignorance)
+    check_non_negative("aleatoric", noise)
+    check_non_negative("epistemic", ignorance)
+    return noise, ignorance

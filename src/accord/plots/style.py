@@ -1,0 +1,124 @@
+"""The one place for looks: colours, sizes, and how a set of axes is dressed.
+
+Colours are those of Okabe and Ito, told apart by colour-blind readers and legible on white and on
+black. Text, axes and reference lines are drawn in one ink, which `to_svg` hands to the page
+(``currentColor``), so that a figure follows its light or dark mode.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+INK = "#22272e"
+BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
+PURPLE, ORANGE, SKY = "#cc79a7", "#e69f00", "#56b4e9"
+
+# Methods differ in marker and dash too, so that colour alone never carries the meaning.
+PALETTE = (BLUE, VERMILLION, GREEN, PURPLE, ORANGE, SKY)
+MARKERS = ("o", "s", "^", "D", "v", "P")
+LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
+
+DASHED = (0, (4, 3))
+
+WIDTH = 7.2
+TEXT, SMALL = 10.0, 9.0
+
+# matplotlib types the keys of rc_context as a closed list, which a plain dict does not match.
+RC: Any = {
+    "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans"],
+    "font.size": TEXT,
+    "axes.labelsize": TEXT,
+    "xtick.labelsize": SMALL,
+    "ytick.labelsize": SMALL,
+    "figure.facecolor": "none",
+    "axes.facecolor": "none",
+    "savefig.facecolor": "none",
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "axes.titlecolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "text.color": INK,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+}
+
+
+def method_look(index: int) -> dict[str, Any]:
+    """Colour and marker of the method at a place in the legend; the same in every figure."""
+    return {
+        "color": PALETTE[index % len(PALETTE)],
+        "marker": MARKERS[index % len(MARKERS)],
+    }
+
+
+def scatter_look(n: int) -> dict[str, Any]:
+    """Fainter points the more there are; beyond a few thousand as an image, to keep files small."""
+    return {"alpha": float(min(0.8, max(0.15, 20 / n**0.5))), "rasterized": n > 3000}
+
+
+def dress(ax: "Axes", title: str = "") -> "Axes":
+    """Quiet axes: hairline spines and ticks, a faint grid behind the data, title on the left."""
+    for side in ("left", "bottom"):
+        ax.spines[side].set(alpha=0.55, linewidth=0.8)
+    ax.tick_params(length=3, width=0.8)
+    for line in (*ax.get_xticklines(), *ax.get_yticklines()):
+        line.set_alpha(0.55)
+    ax.grid(color=INK, alpha=0.12, linewidth=0.7)
+    ax.set_title(title, loc="left", fontsize=TEXT + 1, fontweight="bold", pad=8)
+    return ax
+
+
+def ink(ax: "Axes") -> Any:
+    """The colour that these axes write in; on a caller's own axes that is the caller's."""
+    return ax.xaxis.label.get_color()
+
+
+def legend(ax: "Axes", **place: Any) -> None:
+    """A frameless legend in the axes' ink."""
+    ax.legend(
+        frameon=False,
+        fontsize=SMALL,
+        title_fontsize=SMALL,
+        labelcolor=ink(ax),
+        handlelength=1.8,
+        borderpad=0.2,
+        **place,
+    )
+
+
+def legend_below(ax: "Axes", *, columns: int = 1) -> None:
+    """A legend under the axes and their label, where it hides no data however narrow they are."""
+    from matplotlib.transforms import ScaledTranslation
+
+    under_label = ScaledTranslation(0, -38 / 72, ax.figure.dpi_scale_trans)
+    legend(
+        ax,
+        loc="upper left",
+        bbox_to_anchor=(0.0, 0.0),
+        bbox_transform=ax.transAxes + under_label,
+        borderaxespad=0.0,
+        ncols=columns,
+        columnspacing=1.5,
+    )
+
+
+def note(ax: "Axes", x: float, y: float, text: str, **options: Any) -> None:
+    """A small remark at a place given in shares of the axes."""
+    look = {"alpha": 0.75, "va": "top", "ha": "left", "fontsize": SMALL, **options}
+    ax.text(x, y, text, transform=ax.transAxes, color=ink(ax), **look)
+
+
+def percent(share: float, decimals: int = 0) -> str:
+    """A share of one as a percentage."""
+    return f"{100 * share:.{decimals}f} %"
+
+
+def percent_axis(axis: Any) -> None:
+    """Shares of one written as percentages along an axis."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda share, _: percent(share)))

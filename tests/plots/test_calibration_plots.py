@@ -1,0 +1,128 @@
+"""What the calibration plots draw is what the metrics say."""
+
+import numpy as np
+import pytest
+from matplotlib.collections import PolyCollection
+
+from accord import Normal, metrics, plots
+from accord.plots.style import BLUE, VERMILLION
+
+N = 200
+RNG = np.random.default_rng(0)
+MU = RNG.normal(size=N)
+S = np.exp(0.4 * RNG.normal(size=N))
+Y = MU + S * RNG.normal(size=N)
+
+
+def labelled(ax, start):
+    return next(line for line in ax.get_lines() if str(line.get_label()).startswith(start))
+
+
+def test_reliability_lines_are_the_curves() -> None:
+    curves = {
+        "honest": metrics.reliability_curve(y_true=Y, mean=MU, std=S),
+        "bold": metrics.reliability_curve(y_true=Y, mean=MU, std=S / 3),
+    }
+    ax = plots.reliability_diagram(curves)
+    for name, curve in curves.items():
+        line = labelled(ax, name)
+        np.testing.assert_array_equal(line.get_xdata(), curve.expected)
+        np.testing.assert_array_equal(line.get_ydata(), curve.observed)
+        assert f"ECE {curve.ece:.3f}" in line.get_label()
+    assert labelled(ax, "honest").get_marker() != labelled(ax, "bold").get_marker()
+
+
+def drawn_band(ax, levels):
+    """The band's lower and upper edge, read off the drawn polygon."""
+    (band,) = [c for c in ax.collections if isinstance(c, PolyCollection)]
+    vertices = band.get_paths()[0].vertices
+    edges = [vertices[np.isclose(vertices[:, 0], level), 1] for level in levels]
+    return np.array([(edge.min(), edge.max()) for edge in edges])
+
+
+def test_reliability_band_holds_the_diagonal_and_is_the_metrics() -> None:
+    curve = metrics.reliability_curve(y_true=Y, mean=MU, std=S)
+    band = drawn_band(plots.reliability_diagram(curve), curve.expected)
+    np.testing.assert_allclose(band, curve.band())
+    assert np.all((band[:, 0] < curve.expected) & (curve.expected < band[:, 1]))
+
+
+def test_a_perfect_model_stays_inside_the_drawn_band() -> None:
+    rng = np.random.default_rng(1)
+    curves = [
+        metrics.reliability_curve(y_true=rng.normal(size=N), mean=np.zeros(N), std=np.ones(N))
+        for _ in range(300)
+    ]
+    low, high = drawn_band(plots.reliability_diagram(curves[0]), curves[0].expected).T
+    inside = [np.all((low <= curve.observed) & (curve.observed <= high)) for curve in curves]
+    assert 0.91 <= np.mean(inside) <= 0.99
+    bold = metrics.reliability_curve(y_true=Y, mean=MU, std=S / 2)
+    assert np.all(bold.observed < low)
+
+
+def test_the_band_is_that_of_the_smallest_sample() -> None:
+    curves = {
+        str(n): metrics.reliability_curve(y_true=Y[:n], mean=MU[:n], std=S[:n]) for n in (200, 40)
+    }
+    ax = plots.reliability_diagram(curves, show_legend=False)
+    assert ax.get_legend() is None
+    assert any("(n = 40)" in str(c.get_label()) for c in ax.collections)
+
+
+def test_pit_bars_are_relative_frequencies() -> None:
+    ax = plots.pit_histogram(y_true=Y, mean=MU, std=S, n_bins=8)
+    bars = [patch for patch in ax.patches if patch.get_width() < 0.5]
+    heights = np.array([bar.get_height() for bar in bars])
+    counts, _ = np.histogram(metrics.pit(y_true=Y, mean=MU, std=S), bins=8, range=(0, 1))
+    np.testing.assert_allclose(heights, counts * 8 / N)
+    assert heights.mean() == pytest.approx(1.0)
+
+
+def test_pit_of_a_bold_model_leaves_the_band_at_the_ends() -> None:
+    from matplotlib.colors import to_hex
+
+    ax = plots.pit_histogram(y_true=Y, mean=MU, std=S / 3)
+    colors = [to_hex(p.get_facecolor()) for p in ax.patches if p.get_width() < 0.5]
+    assert colors[0] == colors[-1] == VERMILLION
+    honest = plots.pit_histogram(y_true=Y, mean=MU, std=S)
+    assert {to_hex(p.get_facecolor()) for p in honest.patches if p.get_width() < 0.5} == {BLUE}
+
+
+def test_error_against_deviation_shows_the_ence_bins() -> None:
+    dist = Normal(MU, S)
+    ax = plots.error_against_deviation(y_true=Y, dist=dist, n_bins=5)
+    bins = metrics.deviation_bins(y_true=Y, dist=dist, n_bins=5)
+    line = labelled(ax, "root mean squared error")
+    np.testing.assert_array_equal(line.get_xdata(), bins.predicted)
+    np.testing.assert_array_equal(line.get_ydata(), bins.observed)
+    points = ax.collections[-1].get_offsets()
+    np.testing.assert_allclose(points, np.column_stack([S, Y - MU]))
+
+
+def test_many_points_become_an_image() -> None:
+    many = 4000
+    ax = plots.error_against_deviation(y_true=np.zeros(many), mean=np.ones(many), std=np.ones(many))
+    assert ax.collections[-1].get_rasterized()
+    assert len(plots.to_svg(ax.figure)) < 200_000
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: plots.reliability_diagram({}), "curves must not be empty"),
+        (lambda: plots.pit_histogram(y_true=[np.nan], mean=[0.0], std=[1.0]), "must be finite"),
+        (
+            lambda: plots.pit_histogram(y_true=Y, mean=MU, std=S, n_bins=1),
+            "n_bins must be at least",
+        ),
+        (lambda: plots.pit_histogram(y_true=[0.0], mean=[0.0], std=[1.0]), "at least 10 values"),
+        (lambda: plots.pit_histogram(y_true=Y, mean=MU, std=-S), "std must be positive"),
+        (
+            lambda: plots.error_against_deviation(y_true=Y[:5], mean=MU[:5], std=S[:5]),
+            "at least 20",
+        ),
+    ],
+)
+def test_bad_input(call, message) -> None:
+    with pytest.raises(ValueError, match=message):
+        call()
