@@ -20,7 +20,7 @@ ESTIMATORS = [
     DeepEnsembleRegressor(epochs=20, random_state=0),
     MSEEnsembleRegressor(epochs=20, random_state=0),
     MCDropoutRegressor(epochs=20, random_state=0),
-    PBPRegressor(epochs=2, random_state=0),
+    PBPRegressor(epochs=5, random_state=0),
     EvidentialRegressor(epochs=20, random_state=0),
 ]
 
