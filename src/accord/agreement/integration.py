@@ -83,7 +83,7 @@ def _exchanged(rule: Rule) -> Rule:
 
 def _over_data(law: Distribution, noise: Distribution, rule: Rule) -> Integral:
     """∫ ρ(y) P(A | y) dy."""
-    own, other = landmarks(noise), landmarks(law)
+    own, other = landmarks(noise), landmarks(law, far=False)
     if _intervals_unknown(rule):
         marks, rtol, conditional = other, _TRACED_RTOL, _searched(law, rule)
     else:
@@ -104,7 +104,7 @@ def _overlap(law: Distribution, noise: Distribution, rule: Rule) -> Integral:
         log_data = torch.as_tensor(noise[rows].log_prob(points))
         return torch.where(agrees, log_model + log_data, -INFINITY)
 
-    return integrate(log_integrand, _edges(landmarks(noise), landmarks(law)))
+    return integrate(log_integrand, _edges(landmarks(noise), landmarks(law, far=False)))
 
 
 def _edges(own: Tensor, others: Tensor) -> Tensor:
@@ -147,7 +147,9 @@ def _bends(marks: Tensor, rule: Rule) -> Tensor:
     as ε|y| with ε < 1; where they do not settle, the points are useless but harmless.
     """
     found = [marks]
-    for k in range(len(_bounds(rule, marks))):
+    for k, bound in enumerate(_bounds(rule, marks)):
+        if not bool(bound.isfinite().any()):
+            continue
         points = marks
         for _ in range(_STEPS):
             offset = _bounds(rule, points)[k] - points

@@ -15,7 +15,7 @@ from accord._checks import generator_from
 from accord.agreement.dataset_rules import DatasetRule, MeanErrorWithin, Share
 from accord.agreement.monte_carlo import binomial_error
 from accord.agreement.result import Options
-from accord.agreement.routes import Result, log_agreement_by_row, no_route
+from accord.agreement.routes import NoRoute, Result, log_agreement_by_row
 from accord.agreement.rule import as_rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
 from accord.distributions import Decomposed, Distribution, Normal
@@ -34,7 +34,7 @@ def log_joint_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Resu
         if exact is not None:
             return exact
     if method in ("closed form", "quadrature"):
-        raise no_route(method, rule)
+        raise NoRoute(method, rule)
     held, total, effective = _count(pair, rule, options)
     share = np.asarray(held / total)
     with np.errstate(divide="ignore"):

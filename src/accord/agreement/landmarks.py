@@ -5,31 +5,36 @@ from torch import Tensor
 
 from accord.distributions import Decomposed, Distribution, Mixture, Smoothed, Uniform
 
-# Tail probabilities: close where the mass is, far enough out that what lies beyond never counts.
-_TAILS = (1e-100, 1e-30, 1e-16, 1e-9, 1e-5, 1e-3, 0.02, 0.1, 0.25)
+# Tail probabilities: where the mass is, and so far out that what lies beyond never counts.
+_NEAR = (1e-16, 1e-9, 1e-4, 0.02, 0.2)
+_FAR = (1e-100, 1e-30)
 
 
-def landmarks(law: Distribution) -> Tensor:
+def landmarks(law: Distribution, *, far: bool = True) -> Tensor:
     """Quantiles from the median far into both tails, with every kink of the density among them.
 
     A mixture has those of its components, a smoothed law those of its base at y ± ε; all known
     families are symmetric, so the upper tail mirrors the lower one, where probabilities keep their
     digits.
 
+    Args:
+        law: the distribution.
+        far: whether to go further out than probabilities of 1e-16.
+
     **Shape**: (L, n) for a law of shape (n,), unsorted.
     """
     match law:
         case Mixture():
-            return landmarks(law.components).flatten(0, 1)
+            return landmarks(law.components, far=far).flatten(0, 1)
         case Decomposed():
-            return landmarks(law.base)
+            return landmarks(law.base, far=far)
         case Smoothed():
             eps = torch.as_tensor(law.tolerance)
-            inner = landmarks(law.base)
+            inner = landmarks(law.base, far=far)
             return torch.cat([inner - eps, inner + eps])
         case Uniform():
             return _quantiles(law, (0.0, 0.25, 0.5, 0.75, 1.0))
-    below = _quantiles(law, _TAILS)
+    below = _quantiles(law, _FAR + _NEAR if far else _NEAR)
     middle = _quantiles(law, (0.5,))
     return torch.cat([below, middle, 2 * middle - below])
 

@@ -1,7 +1,8 @@
-"""The route by quasi-Monte Carlo: Sobol points, scrambled independently several times.
+"""The route by quasi-Monte Carlo: Sobol points, shifted at random several times.
 
-The scatter between the scrambles is the stated standard error. Draws given by the user are averaged
-over, not re-sampled where that can be avoided, and their finite number enters the error.
+Each shifted set is an unbiased estimate, and the scatter between them is the stated standard error.
+Draws given by the user are averaged over rather than drawn from again wherever the other side has a
+closed form, and their finite number enters the error.
 """
 
 from typing import NamedTuple
@@ -19,7 +20,7 @@ from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
 from accord.distributions import Decomposed, Distribution, Mixture, Smoothed
 
-SCRAMBLES = 16
+SHIFTS = 16
 _BLOCK = 2**22  # numbers held at a time
 _EDGE = 2.0**-40  # keeps a Sobol point off 0 and 1, where quantiles are infinite
 
@@ -66,37 +67,35 @@ def quasi_monte_carlo(pair: Pair, rule: Rule, options: Options) -> Estimate:
     """P(A) from Sobol points for both sides at once, in blocks of rows."""
     model_axes, data_axes = _axes(pair.model), _axes(pair.data)
     points = _sobol(model_axes + data_axes, options)
-    step = max(1, _BLOCK // points.shape[1])
+    step = max(1, _BLOCK // len(points))
     parts = []
     for start in range(0, pair.n, step):
         rows = torch.arange(start, min(start + step, pair.n))
         block, rule_here = pair.take(rows), rule.take(rows.numpy())
-        means = [
-            _block_mean(block, rule_here, u[:, :model_axes], u[:, model_axes:]) for u in points
-        ]
-        parts.append(np.stack(means))
-    means_of_rows = np.concatenate(parts, axis=1)
-    return _from_scrambles(means_of_rows, pair, rule, points.shape[0] * points.shape[1])
+        terms = _terms(block, rule_here, points[:, :model_axes], points[:, model_axes:])
+        shape = (SHIFTS, len(points) // SHIFTS, len(rows))
+        parts.append(np.broadcast_to(terms, (len(points), len(rows))).reshape(shape).mean(1))
+    return _from_shifts(np.concatenate(parts, axis=1), pair, rule, len(points))
 
 
-def _block_mean(
+def _terms(
     pair: Pair, rule: Rule, u_model: NDArray[np.float64], u_data: NDArray[np.float64]
 ) -> NDArray[np.float64]:
+    """What is averaged: agreement at each point, or the density of one side at the other."""
     if not rule.is_density:
         y_hat, y = _transform(pair.model, u_model), _transform(pair.data, u_data)
-        return np.asarray(rule(y_hat, y).mean(0))
-    # A density needs one side's density, at draws of the other side.
-    held, u, other = (
-        (pair.model, u_data, pair.data)
-        if isinstance(pair.model, Uncertain)
-        else (pair.data, u_model, pair.model)
-    )
-    points = _transform(other, u)
-    heights = np.exp(held.law.log_prob(points))  # type: ignore[union-attr]  # checked by the caller
-    return np.asarray((heights * rule(points, points)).mean(0))
+        return np.asarray(rule(y_hat, y), dtype=np.float64)
+    match pair.model, pair.data:
+        case Uncertain(law), other:
+            points = _transform(other, u_data)
+        case other, Uncertain(law):
+            points = _transform(other, u_model)
+        case _:
+            raise RuntimeError("a density rule came without a density. Report this as a bug.")
+    return np.asarray(np.exp(law.log_prob(points)) * rule(points, points))
 
 
-def _from_scrambles(means: NDArray[np.float64], pair: Pair, rule: Rule, n_points: int) -> Estimate:
+def _from_shifts(means: NDArray[np.float64], pair: Pair, rule: Rule, n_points: int) -> Estimate:
     value = means.mean(0)
     error = means.std(0, ddof=1) / len(means) ** 0.5
     # No scatter is seen where every point gave the same; one of them might have differed.
@@ -108,16 +107,13 @@ def _from_scrambles(means: NDArray[np.float64], pair: Pair, rule: Rule, n_points
 
 
 def _sobol(n_axes: int, options: Options) -> NDArray[np.float64]:
-    """Points (scrambles, n, axes) in the open unit cube, n a power of two."""
-    exponent = int(np.ceil(np.log2(max(1, options.n_samples / SCRAMBLES))))
-    seeds = np.frombuffer(
-        generator_from(options.random_state).bytes(4 * SCRAMBLES), dtype=np.uint32
-    )
-    points = []
-    for seed in seeds:
-        engine = qmc.Sobol(max(1, n_axes), rng=np.random.default_rng(int(seed)))
-        points.append(engine.random_base2(exponent))
-    return np.asarray(np.clip(np.stack(points), _EDGE, 1 - _EDGE))
+    """Sobol points, shifted at random modulo 1 as often as `SHIFTS` says, (points, axes)."""
+    exponent = int(np.ceil(np.log2(max(1, options.n_samples / SHIFTS))))
+    net = qmc.Sobol(max(1, n_axes), scramble=False).random_base2(exponent)
+    rng = generator_from(options.random_state)
+    shifts = rng.uniform(size=(SHIFTS, 1, net.shape[1]))
+    points = ((net + shifts) % 1.0).reshape(-1, net.shape[1])
+    return np.asarray(np.clip(points, _EDGE, 1 - _EDGE))
 
 
 def _axes(side: Side) -> int:

@@ -39,15 +39,17 @@ def log_agreement_by_row(pair: Pair, rule: Rule, options: Options) -> Result:
     if method in ("auto", "monte carlo"):
         value, error = quasi_monte_carlo(pair, rule, options)
         return _log(value), error, "monte carlo"
-    raise no_route(method, rule)
+    raise NoRoute(method, rule)
 
 
-def no_route(method: Method, rule: object) -> ValueError:
-    """The error where the asked route does not exist."""
-    return ValueError(
-        f"method must have a route for the model, the data and the rule, got {method!r} for "
-        f"{rule!r}, where there is none. Use method='auto'."
-    )
+class NoRoute(ValueError):
+    """The asked route does not exist for this model, data and rule."""
+
+    def __init__(self, method: Method, rule: object) -> None:
+        super().__init__(
+            f"method must have a route for the model, the data and the rule, got {method!r} for "
+            f"{rule!r}, where there is none. Use method='auto'."
+        )
 
 
 def _in_blocks(pair: Pair, rule: Rule) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
