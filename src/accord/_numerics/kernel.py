@@ -22,6 +22,13 @@ class Partials(NamedTuple):
     narrow: Tensor | None
 
 
+class NarrowForm(NamedTuple):
+    """A form for narrow intervals in few operations, to the digits of float32."""
+
+    holds: Callable[[Tensor, Tensor], Tensor]  # (z, h) → where it does
+    slopes: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor, Tensor]]  # as in Partials
+
+
 class Kernel(ABC):
     """The density f of a family in the unit of length in which its formulas are shortest.
 
@@ -31,6 +38,7 @@ class Kernel(ABC):
 
     unit: float = 1.0
     variance: float
+    narrow_form: NarrowForm | None = None
 
     @abstractmethod
     def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, single: bool) -> Partials:
