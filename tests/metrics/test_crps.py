@@ -17,6 +17,7 @@ from accord import (
     Uniform,
     metrics,
 )
+from accord.calibration import Conformal
 from accord.distributions import Decomposed
 from accord.metrics._crps_gaussians import mean_distance
 from accord.metrics._crps_quadrature import crps_quadrature
@@ -153,6 +154,14 @@ def test_other_smoothed_mixtures_against_draws(family) -> None:
     sampled = metrics.crps(y_true=Y, samples=draws, average=False)
     np.testing.assert_allclose(ours, sampled, atol=0.15 * dist.std.max() / 10, rtol=0.1)
     assert ours.mean() == pytest.approx(sampled.mean(), rel=0.01)
+
+
+def test_infinite_conformal_quantiles_do_not_spoil_the_score() -> None:
+    few = 8
+    conformal = Conformal().fit(Normal(MU[:few], S[:few]), Y[:few])
+    dist = conformal(Normal(MU, S))
+    sampled = metrics.crps(y_true=Y, samples=dist.sample(4000, random_state=0))
+    assert metrics.crps(y_true=Y, dist=dist) == pytest.approx(sampled, rel=0.01)
 
 
 def test_shift_scale_and_permutation_of_members() -> None:

@@ -7,6 +7,7 @@ import pytest
 from matplotlib.collections import LineCollection
 
 from accord import Mixture, Normal, metrics, plots
+from accord.calibration import Conformal
 
 N = 120
 RNG = np.random.default_rng(4)
@@ -35,6 +36,18 @@ def test_observations_outside_are_marked() -> None:
     outside = labelled(ax, "observed, outside").get_ydata()
     np.testing.assert_allclose(np.sort(outside), np.sort(Y[inside == 0]))
     assert len(labelled(ax, "observed").get_ydata()) == inside.sum()
+
+
+@pytest.mark.filterwarnings("ignore:100% of the conformal bounds are infinite")
+def test_infinite_intervals_reach_the_edge() -> None:
+    rows = Normal(MU, S)
+    dist = Conformal().fit(rows[:5], Y[:5])(rows)
+    ax = plots.sorted_predictions(y_true=Y, dist=dist, coverage=0.99)
+    (bars,) = [c for c in ax.collections if isinstance(c, LineCollection)]
+    ends = np.array([segment[:, 1] for segment in bars.get_segments()])
+    assert np.isfinite(ends).all()
+    assert ends[:, 0].max() < Y.min()
+    assert ends[:, 1].min() > Y.max()
 
 
 def test_many_rows_are_thinned_but_counted() -> None:

@@ -1,5 +1,6 @@
 """The continuous ranked probability score of any distribution with a cdf, by quadrature."""
 
+import warnings
 from itertools import pairwise
 
 import numpy as np
@@ -12,6 +13,7 @@ from accord.metrics.inputs import FloatArray, as_array
 # 1e-13 of the scale for tails lighter than 1/x², below 1e-8 for a Cauchy tail.
 _TAIL = (1e-8, 1e-5, 1e-3, 0.03, 0.2)
 _LEVELS = np.array([*_TAIL, 0.5, *(1 - p for p in reversed(_TAIL))])
+_REACH = 8.0  # standard deviations, in place of an infinite quantile
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
@@ -42,4 +44,12 @@ def _edges(dist: Distribution) -> FloatArray:
     if isinstance(dist, Smoothed) and not isinstance(dist.base, Empirical):
         base, eps = _edges(dist.base), as_array("tolerance", dist.tolerance)
         return np.concatenate([base - eps, base + eps])
-    return np.moveaxis(as_array("quantile", dist.quantile(_LEVELS)), -1, 0)
+    # Conformal quantiles are infinite beyond the last calibration row, with a warning that is none
+    # here; the density that goes with them has Gaussian tails.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        edges = np.moveaxis(as_array("quantile", dist.quantile(_LEVELS)), -1, 0)
+    if np.isfinite(edges).all():
+        return edges
+    mean, reach = as_array("mean", dist.mean), _REACH * as_array("std", dist.std)
+    return np.where(np.isfinite(edges), edges, mean + np.sign(edges) * reach)

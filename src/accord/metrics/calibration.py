@@ -104,8 +104,8 @@ def reliability_curve(
 
     The paper's procedure: for each level z, the central z-interval of every row, and the fraction
     of the observations inside. With ``mean`` and ``std`` the intervals are Gaussian, as there; a
-    distribution gives its own. ``kind="quantile"`` counts observations below the z-quantile
-    instead, which also shows a bias. Several outputs are pooled.
+    distribution gives its own, read off its cdf. ``kind="quantile"`` counts observations below the
+    z-quantile instead, which also shows a bias. Several outputs are pooled.
 
     **Shape**: ``y_true`` (N,) or (N, K) with at least ten values; ``levels`` (L,).
 

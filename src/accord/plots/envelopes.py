@@ -9,8 +9,9 @@ from numpy.typing import ArrayLike
 from accord._checks import check_not_empty, check_positive, check_same_shape
 from accord.distributions import Distribution
 from accord.metrics import coverage as covered
-from accord.metrics.inputs import FloatArray, as_array, bounds, finite, predictive
+from accord.metrics.inputs import FloatArray, as_array, finite, predictive
 from accord.plots.figures import axes_or_new
+from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
     BLUE,
     LINES,
@@ -132,12 +133,11 @@ def _band(
     ax: "Axes", x: Any, y: FloatArray, name: str, dist: Distribution, coverage: float, k: int
 ) -> None:
     q = predictive(y, dist=dist)
-    interval = as_array("interval", q.interval(coverage))
-    lower, upper = bounds(y, interval)
+    interval, drawn = drawable_interval(q, coverage, y)
     inside = percent(covered(y_true=y, interval=interval))
     look: dict[str, Any] = {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k % len(LINES)]}
-    ax.fill_between(x, lower, upper, color=look["color"], alpha=0.12, lw=0)
-    for end in (lower, upper):
+    ax.fill_between(x, *drawn.T, color=look["color"], alpha=0.12, lw=0)
+    for end in interval.T:  # where infinite: no edge
         ax.plot(x, end, **look, lw=1.0)
     label = f"{name}: {inside} in its {coverage * 100:g} % interval"
     ax.plot(x, as_array("mean", q.mean), **look, lw=2.0, label=label)

@@ -8,8 +8,9 @@ from numpy.typing import ArrayLike, NDArray
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
 from accord.distributions import Distribution
 from accord.metrics import coverage as covered
-from accord.metrics.inputs import FloatArray, as_array, bounds, finite, predictive, targets
+from accord.metrics.inputs import FloatArray, as_array, finite, predictive, targets
 from accord.plots.figures import axes_or_new
+from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
     BLUE,
     ORANGE,
@@ -55,13 +56,12 @@ def sorted_predictions(
     if y.ndim != 1:
         raise ValueError(f"y_true must have shape (N,), got {y.shape}. Plot one output at a time.")
     q = predictive(y, dist=dist, mean=mean, std=std)
-    interval = as_array("interval", q.interval(coverage))
-    lower, upper = bounds(y, interval)
+    interval, drawn = drawable_interval(q, coverage, y)
     center = as_array("mean", q.mean)
-    key = {"mean": center, "y_true": y, "width": upper - lower}[sort_by]
+    key = {"mean": center, "y_true": y, "width": drawn[:, 1] - drawn[:, 0]}[sort_by]
     shown = _evenly(np.argsort(key, kind="stable"), max_rows)
     ax = axes_or_new(ax, height=4.6)
-    _draw_rows(ax, y[shown], center[shown], interval[shown], coverage)
+    _draw_rows(ax, y[shown], center[shown], drawn[shown], coverage)
     found = percent(covered(y_true=y, interval=interval), 1)
     rows = f"{len(shown)} of {len(y)} rows" if len(shown) < len(y) else f"{len(y)} rows"
     note(ax, 0.99, 0.03, f"{rows}, {found} of all inside", ha="right", va="bottom")
@@ -87,15 +87,9 @@ def _draw_rows(
     ax.plot(place, center, color=BLUE, lw=0, marker="_", ms=4.5, mew=1.5, label="predicted mean")
     points: dict[str, Any] = {"lw": 0, "mec": "none"}
     ax.plot(place[inside], y[inside], color=ink(ax), marker="o", ms=3.2, label="observed", **points)
-    ax.plot(
-        place[~inside],
-        y[~inside],
-        color=VERMILLION,
-        marker="D",
-        ms=5,
-        label="observed, outside",
-        **points,
-    )
+    if not inside.all():
+        missed = place[~inside], y[~inside]
+        ax.plot(*missed, color=VERMILLION, marker="D", ms=5, label="observed, outside", **points)
 
 
 def uncertainty_split(
