@@ -73,7 +73,6 @@ def integrate(
     edges: Tensor,
     *,
     rtol: float = 1e-10,
-    atol: float = 1e-15,
     rounds: int = 60,
     split: int = 4,
 ) -> Integral:
@@ -86,7 +85,6 @@ def integrate(
         log_integrand: vectorised over points and rows.
         edges: first panels' ends, sorted along axis 0; coinciding edges are harmless.
         rtol: relative error at which a row is finished.
-        atol: absolute error at which it is finished anyway.
         rounds: how often panels are halved at most.
         split: how many panels of a row are halved in a round.
 
@@ -101,8 +99,7 @@ def integrate(
     value, error = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.float64)
     for round_ in range(rounds + 1):
         value[rows], error[rows] = panels.value.sum(0), panels.error.sum(0)
-        goal = torch.maximum(rtol * value[rows], atol * torch.exp(-top[rows]))
-        open_ = error[rows] > goal
+        open_ = error[rows] > rtol * value[rows]
         if round_ == rounds or not bool(open_.any()):
             break
         rows = rows[open_]
