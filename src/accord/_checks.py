@@ -109,6 +109,29 @@ def check_fits(name: str, value: Any, shape: tuple[int, ...], *, owner: str) -> 
         )
 
 
+def check_trailing(name: str, value: Any, shape: tuple[int, ...], *, owner: str) -> None:
+    """Refuse a value whose shape is not the end of ``shape``; a scalar always is.
+
+    >>> check_trailing("tolerance", np.ones((4, 1)), (3, 4), owner="base")
+    Traceback (most recent call last):
+    ValueError: tolerance must be a scalar or have the last axes of the base's shape (3, 4), got
+    shape (4, 1). Reshape it, for instance with ravel().
+    """
+    got = tuple(np.shape(value))
+    if len(got) > len(shape) or got != shape[len(shape) - len(got) :]:
+        raise ValueError(
+            f"{name} must be a scalar or have the last axes of the {owner}'s shape {shape}, got "
+            f"shape {got}. Reshape it, for instance with ravel()."
+        )
+
+
+def check_scalar(name: str, value: Any, *, remedy: str = "") -> None:
+    """Refuse everything but a single number."""
+    shape = tuple(np.shape(value))
+    if shape:
+        raise ValueError(f"{name} must be one number, got shape {shape}. {remedy}".rstrip())
+
+
 def check_not_empty(name: str, value: Any) -> None:
     """Refuse arrays without elements."""
     shape = tuple(np.shape(value))

@@ -13,6 +13,7 @@ from accord.distributions.families import (
 )
 from accord.distributions.mixture import Mixture
 from accord.distributions.smoothed import Smoothed
+from accord.distributions.varying_student_t import VaryingStudentT
 
 __all__ = [
     "Decomposed",
@@ -25,5 +26,6 @@ __all__ = [
     "Smoothed",
     "StudentT",
     "Uniform",
+    "VaryingStudentT",
     "gaussian_match",
 ]

@@ -19,7 +19,6 @@ stretch. Where a probability is too small for a float, its logarithm has a form 
 
 import math
 from collections.abc import Callable
-from itertools import pairwise
 from typing import cast
 
 import numpy as np
@@ -31,22 +30,26 @@ from accord._numerics.elementary import log1mexp
 from accord._numerics.laplace import LaplaceFamily
 from accord._numerics.logistic import LogisticFamily
 from accord._numerics.normal import NormalFamily
-from accord._numerics.student import StudentTFamily
+from accord._numerics.student import StudentTFamily, StudentTKernel
 from accord._numerics.uniform import UniformFamily
 from accord.distributions.conversion import broadcast
 
-_NODES, _WEIGHTS = (x.tolist() for x in np.polynomial.legendre.leggauss(12))
+_LEGENDRE = np.polynomial.legendre.leggauss(12)
 _TINY = 1e-290  # below it a float loses digits, and the logarithm is computed on its own
 _STEEP = math.log(1.5)  # growth over a window above which differences keep their digits
-_INV_SQRT_2PI = 1 / math.sqrt(2 * math.pi)
+_LOG_2 = math.log(2)
 
 
 def log_cdf(family: StandardFamily, z: Tensor) -> Tensor:
     """log F(z), also where F underflows."""
     with torch.no_grad():
-        tail = family.cdf(-z.abs())
-        value = torch.where(z > 0, torch.log1p(-tail), torch.log(tail))
-        value = _replaced(value, (tail < _TINY) & (z < 0), StandardFamily.log_cdf, family, z)
+        if isinstance(family.kernel, StudentTKernel):
+            log_tail = family.kernel.log_tail(z.abs())
+            value = torch.where(z > 0, torch.log1p(-log_tail.exp()), log_tail)
+        else:
+            tail = family.cdf(-z.abs())
+            value = torch.where(z > 0, torch.log1p(-tail), torch.log(tail))
+            value = _replaced(value, (tail < _TINY) & (z < 0), StandardFamily.log_cdf, family, z)
     if not z.requires_grad:
         return value
     return _linearised(value, z, torch.exp(family.log_pdf(z.detach()) - value))
@@ -57,11 +60,11 @@ def log_mean_cdf(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     z, h = broadcast(z, h)
     with torch.no_grad():
         lower, width = -z.abs(), torch.where(h > 0, h, 1.0)
-        mean, log_far = _LOWER_TAIL[type(family)]
-        tail = mean(family, lower, width).clamp(0, 0.5)
-        value = torch.where(z > 0, torch.log1p(-tail), torch.log(tail))
-        far = (tail < _TINY) & (z < 0)
-        value = _replaced(value, far, log_far, family, lower, width)
+        mean, log_far, limit = _LOWER_TAIL[type(family)]
+        log_tail = torch.log(mean(family, lower, width))
+        far = lower + width < limit
+        log_tail = _replaced(log_tail, far, log_far, family, lower, width).clamp(max=-_LOG_2)
+        value = torch.where(z > 0, torch.log1p(-torch.exp(log_tail)), log_tail)
         value = _replaced(value, h == 0, log_cdf, family, z)
     if not (z.requires_grad or h.requires_grad):
         return value
@@ -88,33 +91,36 @@ def log_mean_within(family: StandardFamily, z: Tensor, half: Tensor, window: Ten
 def _nodes_within(family: StandardFamily, z: Tensor, wide: Tensor, narrow: Tensor) -> Tensor:
     """Gauss–Legendre over |u − z| ≤ narrow, in panels between the kinks of F(u ± wide)."""
     kinks = {LaplaceFamily: (0.0,), UniformFamily: (-1.0, 1.0)}.get(type(family), ())
-    low, high = z - narrow, z + narrow
-    edges = [(kink + side * wide).clamp(low, high) for kink in kinks for side in (-1, 1)]
-    ends = torch.stack([low, *edges, high]).sort(dim=0).values
-    terms = []
-    for left, right in pairwise(ends):
-        share = torch.where(narrow > 0, (right - left) / (2 * narrow), 1 / (len(ends) - 1))
-        middle, radius = (left + right) / 2, (right - left) / 2
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True):
-            probability = log_within(family, middle + node * radius, wide)
-            terms.append(probability + torch.log(weight / 2 * share))
-    return torch.stack(terms).logsumexp(dim=0)
+    offsets = [
+        (kink + side * wide - z).clamp(-narrow, narrow) for kink in kinks for side in (-1, 1)
+    ]
+    ends = torch.stack([-narrow, *offsets, narrow]).sort(dim=0).values
+    middle, radius = (ends[1:] + ends[:-1]) / 2, (ends[1:] - ends[:-1]) / 2
+    share = torch.where(narrow > 0, radius / narrow, 1 / len(middle))
+    nodes, log_weights = _nodes(z)
+    points = z + (middle + nodes * radius)
+    return torch.logsumexp(log_within(family, points, wide) + log_weights + share.log(), dim=(0, 1))
+
+
+def _nodes(like: Tensor) -> tuple[Tensor, Tensor]:
+    """Gauss–Legendre nodes on (−1, 1) and the logarithms of their shares, before two more axes."""
+    nodes, weights = (torch.from_numpy(x).to(like).reshape(-1, 1, 1) for x in _LEGENDRE)
+    return nodes, torch.log(weights / 2)
 
 
 def _normal(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     a, b = z - h, z + h
     area = b.clamp(min=0) + _normal_excess(family, b.abs()) - _normal_excess(family, -a)
-    narrow = (h < 0.5) & (z * h > -0.5)
-    return _replaced(area / (2 * h), narrow, _normal_taylor, family, z, h)
+    return _replaced(area / (2 * h), _is_narrow(z, h), _normal_taylor, family, z, h)
+
+
+def _is_narrow(z: Tensor, h: Tensor) -> Tensor:
+    """Where nine terms of the normal's Taylor series in h suffice."""
+    return (h < 0.5) & (z * h > -0.5)
 
 
 def _normal_taylor(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     return family.cdf(z) + torch.exp(family.log_pdf(z)) * _normal_series(z, h)
-
-
-def _normal_excess(family: StandardFamily, v: Tensor) -> Tensor:
-    """T(v) for v ≥ 0; its relative error grows as v² units of rounding."""
-    return _INV_SQRT_2PI * torch.exp(-0.5 * v * v) - v * family.cdf(-v)
 
 
 def _normal_series(z: Tensor, h: Tensor) -> Tensor:
@@ -128,21 +134,24 @@ def _normal_series(z: Tensor, h: Tensor) -> Tensor:
     return h * total
 
 
+def _normal_excess(family: StandardFamily, v: Tensor) -> Tensor:
+    """T(v) for v ≥ 0; its relative error grows as v² units of rounding."""
+    return torch.exp(family.log_pdf(v)) - v * family.cdf(-v)
+
+
 def _log_far_normal(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
-    """T(v) = φ(v)(1/v² − 3/v⁴ + 15/v⁶ − …), and T(|a|)/T(|b|) ~ exp(2hz)."""
-    a, b, log_phi = z - h, z + h, family.log_pdf(z)
-    narrow = (h < 0.5) & (z * h > -0.5)
-    near, beyond = (_normal_excess_ratio(v) for v in (b, a))
-    area = near - beyond * torch.exp(2 * h * z)
-    value = family.log_pdf(b) + torch.log(area / (2 * h))
+    """log A for b < −8, from T(v) = φ(v) R(v) with R(v) = 1/v² − 3/v⁴ + 15/v⁶ − …"""
+    area = _excess_ratio(z + h) - _excess_ratio(z - h) * torch.exp(2 * h * z)
+    wide = family.log_pdf(z + h) + torch.log(area / (2 * h))
     log_f = family.log_cdf(z)
-    taylor = log_f + torch.log1p(torch.exp(log_phi - log_f) * _normal_series(z, h))
-    return torch.where(narrow, taylor, value)
+    taylor = torch.exp(family.log_pdf(z) - log_f) * _normal_series(z, h)
+    return torch.where(_is_narrow(z, h), log_f + torch.log1p(taylor), wide)
 
 
-def _normal_excess_ratio(v: Tensor) -> Tensor:
+def _excess_ratio(v: Tensor) -> Tensor:
+    """R(v) for |v| > 8, where 30 terms reach 1e-14 at worst."""
     u, series = 1 / (v * v), torch.ones_like(v)
-    for k in range(8, 0, -1):
+    for k in range(30, 0, -1):
         series = 1 - (2 * k + 1) * u * series
     return u * series
 
@@ -171,17 +180,10 @@ def _log_far_logistic(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
 
 
 def _uniform(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
-    a, b = (z - h).clamp(min=-1), (z + h).clamp(-1, 1)
-    return ((b - a) * (a + b + 2) / 4 + (z + h - 1).clamp(min=0)) / (2 * h)
-
-
-def _log_far_uniform(_: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
-    below = (z + h + 1).clamp(min=0)
-    return 2 * torch.log(below) - torch.log(8 * h)
-
-
-def _student_t(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
-    return torch.exp(_log_student_t(family, z, h))
+    # relative to z, so that b − a is 2h to the last digit inside
+    a, b = torch.maximum(-h, -1 - z), torch.minimum(h, 1 - z).clamp(min=-h)
+    area = (b - a).clamp(min=0) * (2 * (1 + z) + a + b) / 4 + (z + h - 1).clamp(min=0)
+    return area / (2 * h)
 
 
 def _log_student_t(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
@@ -204,11 +206,8 @@ def _log_student_t(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
 
 def _nodes_cdf(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
     """log A by Gauss–Legendre."""
-    terms = [
-        log_cdf(family, z + node * h) + math.log(weight / 2)
-        for node, weight in zip(_NODES, _WEIGHTS, strict=True)
-    ]
-    return torch.stack(terms).logsumexp(dim=0)
+    nodes, log_weights = _nodes(z)
+    return torch.logsumexp(log_cdf(family, z + nodes * h) + log_weights, dim=(0, 1))
 
 
 def _slopes(
@@ -245,11 +244,16 @@ def _replaced(
     return values.masked_scatter(where, part)
 
 
+def _later(_: StandardFamily, z: Tensor, __: Tensor) -> Tensor:
+    return torch.ones_like(z)
+
+
+# A for z ≤ 0, log A where that would lose its digits, and the b = z + h below which it would.
 _Tail = Callable[[StandardFamily, Tensor, Tensor], Tensor]
-_LOWER_TAIL: dict[type[StandardFamily], tuple[_Tail, _Tail]] = {
-    NormalFamily: (_normal, _log_far_normal),
-    LaplaceFamily: (_laplace, _log_far_laplace),
-    LogisticFamily: (_logistic, _log_far_logistic),
-    UniformFamily: (_uniform, _log_far_uniform),
-    StudentTFamily: (_student_t, _log_student_t),
+_LOWER_TAIL: dict[type[StandardFamily], tuple[_Tail, _Tail, float]] = {
+    NormalFamily: (_normal, _log_far_normal, -8.0),
+    LaplaceFamily: (_laplace, _log_far_laplace, -600.0),
+    LogisticFamily: (_logistic, _log_far_logistic, -600.0),
+    UniformFamily: (_uniform, _later, -math.inf),
+    StudentTFamily: (_later, _log_student_t, math.inf),
 }

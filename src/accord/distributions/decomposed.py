@@ -5,8 +5,8 @@ from typing import Self, final
 import torch
 from torch import Tensor
 
-from accord._checks import check_fits, check_non_negative
-from accord.distributions.conversion import Values, shown, to_tensor
+from accord._checks import check_non_negative, check_trailing
+from accord.distributions.conversion import Values, shown
 from accord.distributions.distribution import Distribution, Generator, TensorMap
 
 
@@ -25,12 +25,9 @@ class Decomposed(Distribution):
     """
 
     def __init__(self, base: Distribution, epistemic: Values) -> None:
-        reference = base._reference
-        stated = to_tensor("epistemic", epistemic, reference.dtype, reference.device)
+        stated = base._convert("epistemic", epistemic)
         check_non_negative("epistemic", stated, remedy="Use 0 where nothing is epistemic.")
-        if stated.ndim > reference.ndim:
-            check_fits("epistemic", torch.empty(0), base.shape, owner="base")
-        check_fits("epistemic", stated, base.shape, owner="base")
+        check_trailing("epistemic", stated, base.shape, owner="base")
         self._base, self._numpy = base, base._numpy
         self._epistemic = stated.expand(base.shape)
         self._check_parts()

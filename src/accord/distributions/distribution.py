@@ -19,6 +19,7 @@ from accord._checks import (
     check_not_nan,
     check_ordered,
     check_probability,
+    check_scalar,
     generator_from,
 )
 from accord._numerics import NORMAL
@@ -201,8 +202,9 @@ class Distribution(ABC):
 
         **Shape**: ``(*shape, 2)``, lower and upper end.
         """
+        check_scalar("coverage", coverage, remedy="Use quantile for several levels.")
         check_probability("coverage", coverage, strict=True, remedy="Write 0.95 for 95 %.")
-        tail = (1 - torch.tensor(coverage, dtype=torch.float64)) / 2
+        tail = (1 - torch.tensor(float(coverage), dtype=torch.float64)) / 2
         tails = torch.stack([tail, 1 - tail]).to(self._reference.device)
         return self._answer(self._quantiles(tails, tails.flip(0)))
 
@@ -222,7 +224,7 @@ class Distribution(ABC):
 
     def __len__(self) -> int:
         if not self.shape:
-            raise TypeError("a distribution of shape () has no rows, got len(). Use [None] lists.")
+            raise TypeError("rows must exist to be counted, got shape (). Build it from lists.")
         return self.shape[0]
 
     def __getitem__(self, rows: Any) -> Self:
@@ -243,16 +245,20 @@ class Distribution(ABC):
     @final
     def _receive(self, name: str, value: Values) -> Tensor:
         """A user's value as a tensor of this distribution's kind, checked to fit its shape."""
-        if self._numpy and isinstance(value, Tensor) and value.requires_grad:
-            raise TypeError(
-                f"{name} requires a gradient but the {type(self).__name__} was built from arrays, "
-                "got a tensor with requires_grad=True. Build the distribution from tensors."
-            )
-        reference = self._reference
-        tensor = to_tensor(name, value, reference.dtype, reference.device)
+        tensor = self._convert(name, value)
         check_fits(name, tensor, self.shape, owner=type(self).__name__)
         check_not_nan(name, tensor)
         return tensor.expand(np.broadcast_shapes(tensor.shape, self.shape))
+
+    @final
+    def _convert(self, name: str, value: Values) -> Tensor:
+        """A user's value as a tensor of this distribution's kind."""
+        if self._numpy and isinstance(value, Tensor) and value.requires_grad:
+            raise TypeError(
+                f"{name} must not require a gradient where the {type(self).__name__} is built from "
+                "arrays, got requires_grad=True. Build the distribution from tensors."
+            )
+        return to_tensor(name, value, self._reference.dtype, self._reference.device)
 
     @final
     def _answer(self, tensor: Tensor) -> Values:
@@ -282,15 +288,18 @@ class Distribution(ABC):
     @final
     def _evaluate(self, method: str, *values: Tensor) -> Tensor:
         """``method`` of the flattened distribution at ``values`` ``(..., *shape)``, in chunks."""
-        points, axes = broadcast(*values), len(self.shape)
-        outer = points[0].shape[: points[0].ndim - axes]
-        exact = self._exact()
-        points = [point.reshape(*outer, -1).to(exact._reference.dtype) for point in points]
-        parts = [
-            getattr(part, method)(*(point[..., rows] for point in points))
-            for rows, part in exact._chunks(prod(outer))
-        ]
-        return torch.cat(parts, dim=-1).reshape((*outer, *self.shape))
+        exact, points = self._exact(), broadcast(*values)
+        outer = points[0].shape[: points[0].ndim - len(self.shape)]
+        points = [x.to(exact._reference.dtype).reshape(prod(outer), len(exact)) for x in points]
+        columns = []
+        for rows, part in exact._chunks(prod(outer)):
+            step = max(1, _CHUNK // (self._width * len(part)))
+            cells = [
+                getattr(part, method)(*(x[start : start + step, rows] for x in points))
+                for start in range(0, prod(outer), step)
+            ]
+            columns.append(torch.cat(cells))
+        return torch.cat(columns, dim=-1).reshape((*outer, *self.shape))
 
     @final
     def _chunks(self, copies: int) -> Iterator[tuple[slice, Self]]:
@@ -309,24 +318,26 @@ class Distribution(ABC):
 
     @final
     def _quantile(self, p: Tensor, q: Tensor) -> Tensor:
-        """The points with probability p below and q above, ``(..., n)``, for a flat batch."""
+        """The points with probability p below and q above, ``(..., n)``, for a flat batch.
+
+        Where no closed form is known, the search starts at the quantile of the normal distribution
+        with the same moments, whose log-odds have the slope f/pq.
+        """
         lower, upper = self._bracket(p, q)
         if lower is upper:
             return lower
         with torch.no_grad():
             std = sum(self._variances(), _ZERO).sqrt()
-            score = torch.special.ndtri(p)
+            score = torch.special.ndtri(torch.minimum(p, q)) * torch.where(p <= q, 1, -1)
             slope = NORMAL.log_pdf(score).exp() / (p * q) / std
             known = (lower, upper, self._mean() + std * score, slope, p, q)
-            lower, upper, start, slope, p, q = broadcast(*(value.detach() for value in known))
+            lower, upper, start, slope, p, q = broadcast(*known)
             found = invert(self, p, q, bracket=(lower, upper), start=start, slope=slope)
-        return self._implicit(found, p, q)
+        return found if self._numpy else self._implicit(found, p, q)
 
     @final
     def _implicit(self, found: Tensor, p: Tensor, q: Tensor) -> Tensor:
         """The quantile with its derivative by every parameter θ, −(∂F/∂θ)/f."""
-        if not torch.is_grad_enabled():
-            return found
         sign = torch.where(p <= q, 1.0, -1.0).to(found)
         tail = self._log_tail(found, sign).exp()
         if not tail.requires_grad:

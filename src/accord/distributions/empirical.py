@@ -123,4 +123,4 @@ class Empirical(Smoothable):
 
     @staticmethod
     def _log_share(counted: Tensor) -> Tensor:
-        return counted.double().mean(-1).log()
+        return (counted.sum(-1).double() / counted.shape[-1]).log()

@@ -6,7 +6,7 @@ from typing import Self, final
 import torch
 from torch import Tensor
 
-from accord._checks import check_ordered, check_positive
+from accord._checks import check_finite, check_ordered, check_positive, check_scalar
 from accord._numerics import (
     LAPLACE,
     LOGISTIC,
@@ -175,7 +175,9 @@ class StudentT(LocationScale):
 
     def __init__(self, df: float, mean: Values, scale: Values) -> None:
         (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
+        check_scalar("df", df, remedy="Use VaryingStudentT where it differs by row.")
         check_positive("df", df)
+        check_finite("df", df, remedy="Use Normal for the limit.")
         check_positive("scale", self._scale, remedy=_FLOOR)
         self._df = float(df)
 

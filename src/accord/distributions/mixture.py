@@ -6,8 +6,8 @@ from typing import Self, final
 import torch
 from torch import Tensor
 
-from accord._checks import check_finite, check_non_negative, check_same_shape
-from accord.distributions.conversion import Values, shown, to_tensor
+from accord._checks import check_finite, check_non_negative
+from accord.distributions.conversion import Values, shown
 from accord.distributions.distribution import Distribution, Generator, TensorMap
 from accord.distributions.empirical import Empirical
 from accord.distributions.families import torch_generator
@@ -168,8 +168,12 @@ def _normalised(weights: Values | None, components: Distribution) -> Tensor:
         return torch.full(
             (n_members,), 1 / n_members, dtype=reference.dtype, device=reference.device
         )
-    tensor = to_tensor("weights", weights, reference.dtype, reference.device)
-    check_same_shape(weights=tensor, members=torch.empty(n_members))
+    tensor = components._convert("weights", weights)
+    if tuple(tensor.shape) != (n_members,):
+        raise ValueError(
+            f"weights must be one number per member, got shape {tuple(tensor.shape)} for "
+            f"{n_members} members. Use None for equal weights."
+        )
     check_finite("weights", tensor)
     check_non_negative("weights", tensor, remedy="Use 0 to leave a member out.")
     total = tensor.sum()

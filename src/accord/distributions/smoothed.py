@@ -5,8 +5,8 @@ from typing import Self, final
 import torch
 from torch import Tensor
 
-from accord._checks import check_fits, check_non_negative
-from accord.distributions.conversion import Values, shown, to_tensor
+from accord._checks import check_finite, check_non_negative, check_trailing
+from accord.distributions.conversion import Values, shown
 from accord.distributions.distribution import Distribution, Generator, Smoothable, TensorMap
 from accord.distributions.families import torch_generator
 
@@ -41,10 +41,10 @@ class Smoothed(Distribution):
                 "base must be a location-scale family or Empirical, got "
                 f"{type(base).__name__}. {_INSTEAD.get(type(base).__name__, '')}".rstrip()
             )
-        reference = base._reference
-        eps = to_tensor("tolerance", tolerance, reference.dtype, reference.device)
+        eps = base._convert("tolerance", tolerance)
+        check_finite("tolerance", eps)
         check_non_negative("tolerance", eps, remedy="Use 0 for no smoothing.")
-        _check_tolerance_shape(eps, base)
+        check_trailing("tolerance", eps, base.shape, owner="base")
         self._base, self._numpy = base, base._numpy
         self._tolerance = eps.expand(base.shape)
 
@@ -116,9 +116,3 @@ _INSTEAD = {
     "Decomposed": "Smooth inside: Decomposed(Smoothed(base, tolerance), epistemic).",
     "Smoothed": "Smooth the base once.",
 }
-
-
-def _check_tolerance_shape(eps: Tensor, base: Distribution) -> None:
-    trailing = base.shape[len(base.shape) - eps.ndim :] if eps.ndim <= len(base.shape) else ()
-    if tuple(eps.shape) != trailing:
-        check_fits("tolerance", eps, base.shape, owner="base")
