@@ -191,6 +191,16 @@ def test_dropout_grid_is_chosen_on_held_out_rows(fitted) -> None:
     assert model.precision_ in (5.0, 10.0)
 
 
+def test_dropout_does_not_depend_on_how_steps_are_grouped(monkeypatch) -> None:
+    from accord.training import loop
+
+    settings = {"dropout_rate": 0.2, "precision": 5.0, "epochs": 3, "random_state": 0}
+    many_at_once = MCDropoutRegressor(**settings).fit(*wave())
+    monkeypatch.setattr(loop, "_GATHER_BYTES", 1)
+    one_at_a_time = MCDropoutRegressor(**settings).fit(*wave())
+    np.testing.assert_array_equal(one_at_a_time.predict(INSIDE), many_at_once.predict(INSIDE))
+
+
 def test_weight_decay_follows_length_scale_and_precision() -> None:
     """A long length scale and noisy data pull the weights to 0, and the mean to a constant."""
     x, y = wave(100)
