@@ -1,0 +1,72 @@
+"""The rows that train and the rows that test, for each split of a study."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord.datasets import Dataset, load, make_cubic
+from accord.experiments.descriptions import Scheme
+from accord.splits import outlier_split, shift, standard_splits
+
+__all__ = ["TOY_GRID", "Fold", "folds"]
+
+Array = NDArray[np.float64]
+TOY_GRID = np.linspace(-6.0, 6.0, 241)
+
+
+@dataclass(frozen=True)
+class Fold:
+    """Training and test rows of one split, and what is known of them.
+
+    **Shape**: X_train (N, d), y_train (N,), X_test (M, d), y_test (M,).
+    """
+
+    split: int
+    X_train: Array
+    y_train: Array
+    X_test: Array
+    y_test: Array
+    facts: dict[str, float] = field(default_factory=dict)
+
+
+def folds(dataset: str, scheme: Scheme, splits: Sequence[int]) -> list[Fold]:
+    """The folds with these numbers; each depends on its number only, not on the others.
+
+    Example:
+        >>> [fold] = folds("cubic", "toy", [3])
+        >>> fold.X_train.shape, fold.X_test.shape
+        ((20, 1), (241, 1))
+    """
+    if scheme == "toy":
+        return [_toy(split) for split in splits]
+    data = load(dataset)
+    if scheme == "holdout":
+        return [_holdout(data, split) for split in splits]
+    if scheme == "standard":
+        pairs = standard_splits(len(data.y), max(splits) + 1)
+        return [_rows(data, split, *pairs[split]) for split in splits]
+    if scheme == "outlier":
+        pairs = [outlier_split(data.X, random_state=split) for split in splits]
+        return [_rows(data, split, *pair) for split, pair in zip(splits, pairs, strict=True)]
+    raise ValueError(f"scheme must have folds, got {scheme!r}.")
+
+
+def _rows(data: Dataset, split: int, train: NDArray[np.intp], test: NDArray[np.intp]) -> Fold:
+    moved = shift(data.y[train], data.y[test])
+    facts = {"mean_shift": moved.mean, "variance_shift": moved.variance}
+    return Fold(split, data.X[train], data.y[train], data.X[test], data.y[test], facts)
+
+
+def _holdout(data: Dataset, split: int) -> Fold:
+    if data.holdout is None:
+        raise ValueError(f"dataset must have test rows of its own, got {data.name!r}.")
+    return Fold(split, data.X, data.y, data.holdout.X, data.holdout.y)
+
+
+def _toy(split: int) -> Fold:
+    """A draw of the cubic, and fresh noisy targets on the figure's grid, beyond the data too."""
+    toy = make_cubic(random_state=split)
+    noise = np.random.default_rng([split, 1]).normal(0.0, 3.0, size=len(TOY_GRID))
+    return Fold(split, toy.X, toy.y, TOY_GRID[:, None], TOY_GRID**3 + noise)
