@@ -8,6 +8,7 @@ from accord.agreement import (
     Asymmetric,
     AtLeast,
     AtMost,
+    ErrorInside,
     Exact,
     Inside,
     Rule,
@@ -23,6 +24,7 @@ RULES = {
     "one-sided band": Asymmetric(below=np.inf, above=0.7),
     "at least": AtLeast(),
     "at most": AtMost(),
+    "biased": ErrorInside(0.2, [0.3, 0.5, np.inf, 0.2]),
     "inside": Inside(-1.0, 2.0),
     "inside per row": Inside([-1.0, 0.0, 1.0, -np.inf], [2.0, 1.0, np.inf, 0.0]),
     "both": Within(0.5) & AtLeast(),
@@ -114,6 +116,7 @@ def test_take_selects_rows() -> None:
         (lambda: Within([0.1, np.inf]), "tolerance must be finite, got inf at index 1"),
         (lambda: Asymmetric(below=1, above=-1), "above must be non-negative"),
         (lambda: Inside(2, 1), "lower must not exceed upper, got 2.0 and 1.0"),
+        (lambda: ErrorInside(0.2, 0.1), "lower must not exceed upper"),
         (lambda: Inside(np.nan, 1), "lower must not be NaN"),
         (lambda: Within([0.1, 0.2])([1.0], [1.0]), r"shape \(2,\) of the tolerance"),
         (

@@ -25,6 +25,7 @@ from accord.agreement.rules import (
     Asymmetric,
     AtLeast,
     AtMost,
+    ErrorInside,
     Exact,
     Inside,
     Within,
@@ -142,6 +143,8 @@ class _Reader:
             return Exact()
         if self.take("inside"):
             return Inside(self.number(), self.number())
+        if self.take("error", "inside"):
+            return ErrorInside(self.number(), self.number())
         if self.take("within"):
             return self.within()
         for words, rule in ((("at", "least"), AtLeast()), (("at", "most"), AtMost())):

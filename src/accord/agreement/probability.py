@@ -68,11 +68,11 @@ def probability_of_agreement(
         if isinstance(rule, DatasetRule):
             _check_rows(shape)
             log_p, error, route = log_joint_agreement(pair, rule, options)
-            return Agreement(rule, np.exp(log_p), log_p, error, route)
+            return Agreement(rule, np.asarray(np.exp(log_p)), log_p, error, route)
         row_rule = as_rule(rule)
         log_p, error, route = log_agreement_by_row(pair, row_rule.flattened(shape), options)
     log_p, error = log_p.reshape(shape), error.reshape(shape)
-    return Agreement(row_rule, np.exp(log_p), log_p, error, route, row_rule.is_density)
+    return Agreement(row_rule, np.asarray(np.exp(log_p)), log_p, error, route, row_rule.is_density)
 
 
 def _check_rows(shape: tuple[int, ...]) -> None:

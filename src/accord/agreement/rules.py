@@ -137,6 +137,41 @@ class Asymmetric(Rule):
 
 
 @final
+@dataclass(frozen=True, eq=False, repr=False)
+class ErrorInside(Rule):
+    """Agreement up to a known bias, lower ≤ ŷ − y ≤ upper, whatever the signs of the two.
+
+    Args:
+        lower: least error ŷ − y, one number or one per row; −inf for none.
+        upper: greatest error; +inf for none.
+    """
+
+    lower: Parameter
+    upper: Parameter
+    _looks_at = "difference"
+
+    def __post_init__(self) -> None:
+        set_parameter(self, "lower")
+        set_parameter(self, "upper")
+        check_ordered("lower", self.lower, "upper", self.upper)
+
+    def intervals(self, y: Tensor) -> Intervals:
+        lower, upper = as_rows(self.lower, "lower", y), as_rows(self.upper, "upper", y)
+        return Intervals.around(y, lower, upper, ends="either")
+
+    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+        error = y_hat - y
+        lower, upper = as_array(self.lower, "lower", y), as_array(self.upper, "upper", y)
+        return (error >= lower) & (error <= upper)
+
+    def __str__(self) -> str:
+        return f"error inside {in_words(self.lower)} {in_words(self.upper)}"
+
+    def __repr__(self) -> str:
+        return f"ErrorInside({in_code(self.lower)}, {in_code(self.upper)})"
+
+
+@final
 @dataclass(frozen=True, eq=False)
 class AtLeast(Rule):
     """Agreement from the datum upwards, ŷ ≥ y: for right-censored data (not failed yet at y)."""
