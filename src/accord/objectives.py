@@ -198,9 +198,17 @@ class CensoredLoss:
         sigma = torch.sqrt(variance / family.variance)
         lower, upper, eps = columns["lower"], columns["upper"], columns["tolerance"]
         known = lower == upper
-        # where a row is known, bounds one apart keep the unused branch and its gradient finite
-        low = (torch.where(known, mean.detach() - 1, lower) - mean) / sigma
-        high = (torch.where(known, mean.detach() + 1, upper) - mean) / sigma
+        low = _standardised(lower, known, mean, sigma)
+        high = _standardised(upper, known, mean, sigma)
+        # where a row is known, any proper interval keeps the unused branch finite
+        low, high = torch.where(known, -1.0, low), torch.where(known, 1.0, high)
         between = -log_between(family, low, high)
         density = agreement_loss(family, mean, variance, columns["target"], eps, density=True)
         return torch.where(known, density, between).sum(-1)
+
+
+def _standardised(bound: Tensor, unused: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:
+    """(bound − μ)/σ, whose gradient is 0 and not 0 · ∞ where the bound is infinite or unused."""
+    skipped = unused | torch.isinf(bound)
+    finite = (torch.where(skipped, 0.0, bound) - mean) / sigma
+    return torch.where(skipped, bound, finite)

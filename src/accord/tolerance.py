@@ -3,12 +3,14 @@
 A constant tolerance that helps far from the training data costs likelihood near it. The local
 tolerance is 0 where training rows are dense and grows where they are not,
 
-    ε(x) = g(x) · (ε₀ + κ s(x)),    g(x) = max(0, (r(x) − r₅₀) / (r₉₅ − r₅₀)),
+    ε(x) = g(x) · (ε₀ + κ s(x)) + ε₁ · max(0, g(x) − G),    g(x) = max(0, (r(x) − r₅₀)/(r₉₅ − r₅₀)),
 
 with r(x) the mean distance to the nearest training rows, r₅₀ and r₉₅ its quantiles over the
 training rows (leave-one-out), and s(x) the ensemble's own standard deviation. The absolute part
 ε₀ g(x) is the rule that the networks are trained under. A part proportional to the deviation would
-only rescale σ in training, so κ s(x) enters at prediction.
+only rescale σ in training, so κ s(x) enters at prediction. G is the largest g of a training row:
+beyond it nothing can be tested, so there the tolerance grows at a fixed rate ε₁, whatever ε₀ and κ
+were found to be. It ends at the range of the targets.
 
 A choice is made on inner splits of the training rows: on random held-out rows ("in distribution")
 and on the rows that an Isolation Forest finds most unusual ("out of distribution").
@@ -33,10 +35,12 @@ GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
 # Candidates for κ: they cost no training.
 RELATIVE_GRID = (0.0, 0.5, 1.0, 2.0, 3.0)
 # "local" may cost at most this much mean NLL on random held-out rows, as measured on inner splits.
-IN_DISTRIBUTION_SLACK = 0.01
+IN_DISTRIBUTION_SLACK = 0.03
 # Below this many rows there is nothing to choose on, and a moderate ε₀ and κ are used.
 MIN_ROWS = 100
 FALLBACK, RELATIVE_FALLBACK = 0.02, 1.0
+# ε₁, as a fraction of the targets' range.
+BEYOND_EVIDENCE = 0.02
 _GROWTH_CAP = 20.0
 
 
@@ -54,21 +58,27 @@ class Growth:
         self.start_, high = np.quantile(distances, [0.5, 0.95])
         # rows all alike: any distance at all is unusual, and the cap bounds what follows
         self.width_ = max(high - self.start_, 1e-3 * max(high, 1e-12))
-        self.training_values_ = self._growth(distances)
+        growth = (distances - self.start_) / self.width_
+        self.farthest_ = growth.max()
+        self.training_values_ = growth.clip(0.0, _GROWTH_CAP)
         return self
 
-    def __call__(self, x: Floats) -> Floats:
-        """**Shape**: x (N, d) → (N,)."""
-        return self._growth(self.proximity_.distance(x))
+    def half_width(self, x: Floats, *, unit: Floats, target_range: Floats) -> Floats:
+        """ε(x) at new rows, where ``unit`` is ε₀ + κ s(x) in target units.
+
+        **Shape**: x (N, d); unit (N, T) or (T,); target_range (T,) → (N, T).
+        """
+        growth = ((self.proximity_.distance(x) - self.start_) / self.width_)[:, None]
+        beyond = BEYOND_EVIDENCE * (growth - self.farthest_).clip(min=0.0)
+        half_width = growth.clip(0.0, _GROWTH_CAP) * unit + beyond * target_range
+        return np.minimum(half_width, target_range)
 
     def at(self, x: Floats) -> "Growth":
         """The same growth, with other rows in the place of the training rows."""
         other = copy(self)
-        other.training_values_ = self(x)
+        growth = (self.proximity_.distance(x) - self.start_) / self.width_
+        other.training_values_ = growth.clip(0.0, _GROWTH_CAP)
         return other
-
-    def _growth(self, distances: Floats) -> Floats:
-        return np.clip((distances - self.start_) / self.width_, 0.0, _GROWTH_CAP)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from accord._checks import check_choice, check_non_negative
 from accord._numerics import FamilyName, family_named
 from accord.distributions import Distribution
 from accord.ensemble import Scaling
-from accord.estimators.candidates import Candidate, candidates_for
+from accord.estimators.candidates import Candidate, candidates_for, half_width
 from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import (
     NetworkEnsembleRegressor,
@@ -50,7 +50,9 @@ from accord.tolerance import (
 from accord.training import Objective, Optimizer, Schedule, Task, Trained
 
 Tolerance = float | Literal["learn"] | Choice | ArrayLike
-_LEARNT_FROM = 0.02  # where a learnt tolerance starts, as a fraction of the range
+# Where a learnt tolerance starts, as a fraction of the range: of the order of the first σ, since
+# its gradient vanishes like (ε/σ)².
+_LEARNT_FROM = 0.25
 
 _PAPER: dict[str, Any] = {
     "tolerance": 0.01,
@@ -375,12 +377,10 @@ class BVMRegressor(NetworkEnsembleRegressor):
         mean, std = self._member_moments(trained.parameters, test.x, scalings)
         if "std" in test.more:
             std = np.hypot(std, test.more["std"])
-        growth = 1.0 if candidate.growth is None else candidate.growth(test.x)[:, None]
-        total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
         members = family_with_moments(self.family, mean, std, self.df)
         scores = []
         for kappa in relative:
-            eps = growth * (candidate.tolerance * candidate.target_range + kappa * total)
+            eps = candidate.half_width(test.x, mean, std, relative=float(kappa))
             dist = ensemble_distribution(members, tolerance=eps)
             scores.append(-float(np.mean(dist.log_prob(test.y))))
         return scores
@@ -405,10 +405,13 @@ class BVMRegressor(NetworkEnsembleRegressor):
     def _half_width(self, X: Floats, mean: Floats, std: Floats) -> Floats:
         """The tolerance at each row in target units, broadcastable to (M, N, T)."""
         if self.member_tolerance_.size:
-            return self.member_tolerance_[:, None]
-        constant = self.tolerance_ * self.target_range_
-        if self.growth_ is None:
-            return np.broadcast_to(constant, mean.shape[1:])
-        total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
-        growth = self.growth_(X)[:, None]
-        return np.asarray(growth * (constant + self.relative_tolerance_ * total))
+            return np.asarray(self.member_tolerance_[:, None])
+        return half_width(
+            X,
+            mean,
+            std,
+            tolerance=self.tolerance_,
+            relative=self.relative_tolerance_,
+            target_range=self.target_range_,
+            growth=self.growth_,
+        )

@@ -37,6 +37,18 @@ class Candidate:
         """(T,) range of the targets, 1 where they are constant."""
         return Scaling.range(self.rows.y).scale
 
+    def half_width(self, x: Floats, mean: Floats, std: Floats, *, relative: float) -> Floats:
+        """The tolerance at rows that the candidate has not seen."""
+        return half_width(
+            x,
+            mean,
+            std,
+            tolerance=self.tolerance,
+            relative=relative,
+            target_range=self.target_range,
+            growth=self.growth,
+        )
+
     def columns(self, y_scaling: Scaling) -> dict[str, Floats]:
         """What the objective needs of each row, in scaled units."""
         rows, scale = self.rows, y_scaling.scale
@@ -53,6 +65,27 @@ class Candidate:
             if name in rows.more:
                 columns[name] = y_scaling.scaled(rows.more[name])
         return columns
+
+
+def half_width(
+    x: Floats,
+    mean: Floats,
+    std: Floats,
+    *,
+    tolerance: float,
+    relative: float,
+    target_range: Floats,
+    growth: Growth | None,
+) -> Floats:
+    """The tolerance at new rows in target units, from the members' moments there.
+
+    **Shape**: x (N, d), mean and std (M, N, T), target_range (T,) → (N, T).
+    """
+    constant = tolerance * target_range
+    if growth is None:
+        return np.broadcast_to(constant, mean.shape[1:])
+    total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
+    return growth.half_width(x, unit=constant + relative * total, target_range=target_range)
 
 
 def candidates_for(
