@@ -52,7 +52,7 @@ def _moved(dist: Distribution, a: Tensor, b: Tensor) -> Distribution:
         case Empirical():
             return dist._replace(_draws=a[..., None] + b[..., None] * dist._draws)
         case Reshaped():
-            return dist._replace(_base=_moved(dist._base, a, b))
+            return dist._replace(_base=_moved(dist._base, a, b), _known=None)
         case ConformalPredictive():
             return dist._replace(_density=_moved(dist._density, a, b))
     raise TypeError(

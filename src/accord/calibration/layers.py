@@ -54,7 +54,7 @@ class ExtraLayers(Calibrator):
         *,
         hidden: int = 8,
         penalty: float = 10.0,
-        max_iter: int = 200,
+        max_iter: int = 100,
         random_state: RandomState = None,
     ) -> None:
         self.hidden = hidden
@@ -96,7 +96,11 @@ class ExtraLayers(Calibrator):
     def _train(self, dist: Distribution, inputs: Tensor, targets: Floats) -> list[Floats]:
         parameters = self._start(VarianceScaling().fit(dist, targets).factor_)
         optimizer = torch.optim.LBFGS(
-            parameters, max_iter=self.max_iter, line_search_fn="strong_wolfe"
+            parameters,
+            max_iter=self.max_iter,
+            tolerance_grad=1e-5,
+            tolerance_change=1e-8,
+            line_search_fn="strong_wolfe",
         )
         mean, std, y = (
             torch.from_numpy(np.array(part, dtype=np.float64))
@@ -110,6 +114,7 @@ class ExtraLayers(Calibrator):
             log_density = dist._evaluate("_log_prob", undone.to(dist._reference)).double()
             size = sum(p.square().sum() for p in (parameters[0], parameters[2]))
             loss = (log_factor - log_density).sum() + 0.5 * self.penalty * size
+            loss = loss / len(y)
             loss.backward()  # type: ignore[no-untyped-call]
             return loss
 

@@ -9,7 +9,9 @@ import torch
 from sklearn.pipeline import Pipeline
 from torch import Tensor
 
-from accord.distributions import Distribution, Normal
+from accord.calibration.reshaped import Reshaped
+from accord.distributions import Decomposed, Distribution, Mixture, Normal, Smoothed
+from accord.distributions.families import LocationScale
 
 
 def predictive_of(model: Any, X: Any) -> Distribution:
@@ -49,11 +51,12 @@ def concatenated(parts: Sequence[Distribution]) -> Distribution:
     """
     if len(parts) == 1:
         return parts[0]
-    columns = iter(zip(*(_tensors(part) for part in parts), strict=True))
-    try:
-        whole = parts[0]._map(lambda _, lead: torch.cat(next(columns), dim=lead))
-    except (RuntimeError, ValueError) as error:
-        raise ValueError(_UNLIKE) from error
+    if len({_kinds(part) for part in parts}) > 1:
+        parts = [_smoothed(part) for part in parts]
+    if len({_kinds(part) for part in parts}) > 1:
+        raise ValueError(_UNLIKE)
+    columns = iter(list(zip(*(_tensors(part) for part in parts), strict=True)))
+    whole = parts[0]._map(lambda _, lead: torch.cat(next(columns), dim=lead))
     # What is not held per row (weights of members, degrees of freedom) must agree as well.
     expected = np.concatenate([np.asarray(part.std) for part in parts])
     if not np.allclose(whole.std, expected, rtol=1e-6):
@@ -65,6 +68,26 @@ _UNLIKE = (
     "the folds' predictions must be of one kind, got different ones. "
     "Use cv='prefit' or a held-out fraction such as cv=0.2."
 )
+
+
+def _kinds(dist: Distribution) -> tuple[Any, ...]:
+    """A distribution's class, that of its parts, and the number of members."""
+    match dist:
+        case Mixture():
+            return Mixture, len(dist.components), *_kinds(dist.components)
+        case Smoothed() | Decomposed() | Reshaped():
+            return type(dist), *_kinds(dist.base)
+    return (type(dist),)
+
+
+def _smoothed(dist: Distribution) -> Distribution:
+    """With tolerance 0 where there is none: a fold may have found that the best."""
+    match dist:
+        case Mixture():
+            return Mixture(_smoothed(dist.components), dist.weights)
+        case LocationScale():
+            return Smoothed(dist, 0.0)
+    return dist
 
 
 def _tensors(dist: Distribution) -> list[Tensor]:

@@ -106,7 +106,8 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
         calibrator = self._calibrator()
         self.ratio_ = self._fitted_ratio(X, X_new)
         dist, rows, held_out = self._held_out(X, targets)
-        self.single_output_, self.target_names_ = len(dist.shape) == 1, target_names(y)
+        self.single_output_ = len(dist.shape) == 1
+        self.target_names_ = target_names(y, 1 if self.single_output_ else dist.shape[1])
         self.calibrator_ = calibrator.fit(dist, held_out, **self._weight(rows))
         return self
 

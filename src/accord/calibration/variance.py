@@ -82,7 +82,8 @@ def _most_likely_factors(dist: Distribution, y: Floats) -> Floats:
 
 
 def _entry(losses: Callable[[float], Floats], k: int, log_factor: float) -> float:
-    return float(losses(log_factor)[k])
+    # Finite, though a target outside a bounded support has no likelihood: the search subtracts.
+    return min(float(losses(log_factor)[k]), 1e100)
 
 
 def _refined(loss: Callable[[float], float], grid: Floats, on_grid: Floats) -> float:
