@@ -19,6 +19,7 @@ from accord.distributions import (
     Smoothed,
     StudentT,
     Uniform,
+    VaryingStudentT,
 )
 
 MEAN = np.array([-2.0, 0.0, 0.3, 7.0])
@@ -139,6 +140,9 @@ COMPOUND: dict[str, Callable[[Any, Any], Distribution]] = {
                 s * np.stack([_SPREADS, _SPREADS]),
             )
         )
+    ),
+    "varying student-t": lambda m, s: VaryingStudentT(
+        [0.9, 2.5, 10.0, 300.0], m + s * MEAN, s * SCALE
     ),
     "decomposed": lambda m, s: Decomposed(Logistic(m + s * MEAN, s * SCALE), s * SCALE),
 }

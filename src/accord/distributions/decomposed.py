@@ -33,7 +33,7 @@ class Decomposed(Distribution):
         self._check_parts()
 
     def _check_parts(self) -> None:
-        total = sum(self._base._variances(), torch.zeros(())).sqrt()
+        total = self._base._variance().sqrt()
         # A part computed on its own route may exceed the whole by rounding.
         slack = 1e-4 if total.dtype == torch.float32 else 1e-9
         over = self._epistemic > total * (1 + slack)
@@ -66,9 +66,9 @@ class Decomposed(Distribution):
         return self._base._mean()
 
     def _variances(self) -> tuple[Tensor, Tensor]:
-        first, second = self._base._variances()
-        epistemic = torch.minimum(self._epistemic**2, first + second)
-        return first + second - epistemic, epistemic
+        total = self._base._variance()
+        epistemic = torch.minimum(self._epistemic**2, total)
+        return total - epistemic, epistemic
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._base._log_prob(value)

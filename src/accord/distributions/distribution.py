@@ -31,7 +31,6 @@ TensorMap = Callable[[Tensor, int], Tensor]
 
 # Elements evaluated at a time: temporaries take a few megabytes, whatever the number of rows.
 _CHUNK = 2**17
-_ZERO = torch.zeros(())
 
 
 class Distribution(ABC):
@@ -122,14 +121,12 @@ class Distribution(ABC):
     @property
     def variance(self) -> Values:
         """E[(Y − E[Y])²] per row: the sum of the aleatoric and the epistemic variance."""
-        aleatoric, epistemic = self._variances()
-        return self._answer(aleatoric + epistemic)
+        return self._answer(self._variance())
 
     @property
     def std(self) -> Values:
         """The standard deviation per row, √variance."""
-        aleatoric, epistemic = self._variances()
-        return self._answer((aleatoric + epistemic).sqrt())
+        return self._answer(self._variance().sqrt())
 
     @property
     def aleatoric(self) -> Values:
@@ -267,6 +264,12 @@ class Distribution(ABC):
         return tensor.detach().numpy()[()]
 
     @final
+    def _variance(self) -> Tensor:
+        aleatoric, epistemic = self._variances()
+        # members without a mean have no epistemic variance (NaN), but an infinite variance
+        return torch.where(aleatoric.isinf(), torch.inf, aleatoric + epistemic)
+
+    @final
     def _replace(self, **attributes: Any) -> Self:
         """A copy with some attributes exchanged, without repeating the constructor's checks."""
         other = copy(self)
@@ -327,7 +330,7 @@ class Distribution(ABC):
         if lower is upper:
             return lower
         with torch.no_grad():
-            std = sum(self._variances(), _ZERO).sqrt()
+            std = self._variance().sqrt()
             score = torch.special.ndtri(torch.minimum(p, q)) * torch.where(p <= q, 1, -1)
             slope = NORMAL.log_pdf(score).exp() / (p * q) / std
             known = (lower, upper, self._mean() + std * score, slope, p, q)

@@ -77,7 +77,8 @@ class LocationScale(Smoothable):
 
     def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
         z, h = self._standard(value), half_width / self._scale
-        return log_within(self._family, z, h, density=True) - self._scale.log()
+        smoothed = log_within(self._family, z, h, density=True) - self._scale.log()
+        return torch.where(half_width > 0, smoothed, self._log_prob(value))
 
     def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
         z = sign * self._standard(value)

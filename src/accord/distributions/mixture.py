@@ -72,14 +72,21 @@ class Mixture(Distribution):
         return self._replace(_components=self._components._map(function, lead + 1))
 
     def _mean(self) -> Tensor:
-        return self._average(self._components._mean())
+        first, offsets = self._offsets()
+        return first + self._average(offsets)
 
     def _variances(self) -> tuple[Tensor, Tensor]:
         aleatoric, epistemic = self._components._variances()
-        # Around their own mean: Σ w μ² − μ*² loses its digits, and can turn negative.
-        means = self._components._mean()
-        spread = (means - self._average(means)) ** 2
+        _, offsets = self._offsets()
+        # Σ w μ² − μ*² would lose its digits far from 0, and can turn negative.
+        spread = (offsets - self._average(offsets)) ** 2
         return self._average(aleatoric), self._average(epistemic + spread)
+
+    def _offsets(self) -> tuple[Tensor, Tensor]:
+        """The first member's mean and what the others add to it: nothing, if they agree."""
+        means = self._components._mean()
+        first = means.select(self._axis, 0)
+        return first, means - self._to_members(first)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._log_average(self._components._log_prob(self._to_members(value)))
