@@ -33,6 +33,10 @@ _TRUSTED_MODULES = (
 _TRUSTED_TYPES = {
     "numpy.dtype",
     "sklearn.compose._column_transformer._RemainderColsList",
+    # How tables encode categories and dates (accord.tables.preprocessing); state only, too.
+    "sklearn.model_selection._split.KFold",
+    "skrub._datetime_encoder.DatetimeEncoder",
+    "skrub._datetime_encoder._CircularEncoder",
 }
 
 

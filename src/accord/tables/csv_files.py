@@ -48,16 +48,17 @@ def csv_stream(path: Path, *, encoding: str, batch_rows: int) -> Iterator[TableS
     """A CSV file's batches, every column as text with missing cells as nulls."""
     dialect = csv_dialect(path, encoding=encoding)
     check_names(path.name, dialect.names)
-    with pa.input_stream(str(path), compression=dialect.compression) as raw:
+    size = max(1, path.stat().st_size)
+    with pa.OSFile(str(path)) as raw:
         try:
-            reader = _reader(raw, dialect)
+            reader = _reader(_decompressed(raw, dialect.compression), dialect)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _broken(path, dialect, error) from error
         yield TableStream(
             name=path.name,
             columns=tuple(dialect.names),
-            n_rows=None,
             batches=_batches(path, reader, dialect, batch_rows),
+            position=lambda: min(1.0, raw.tell() / size),
             delimiter=dialect.delimiter,
         )
 
@@ -112,6 +113,10 @@ def _header(text: str, delimiter: str) -> tuple[list[str], int]:
             names = [cell.strip() for cell in row]
             return [name or f"column {place}" for place, name in enumerate(names, 1)], skip
     return [], 0
+
+
+def _decompressed(raw: Any, compression: str | None) -> Any:
+    return raw if compression is None else pa.CompressedInputStream(raw, compression)
 
 
 def _reader(raw: Any, dialect: CsvDialect) -> Any:

@@ -26,11 +26,19 @@ def parquet_stream(
         names = [str(name) for name in file.schema_arrow.names]
         check_names(path.name, names)
         wanted = None if columns is None else [name for name in names if name in set(columns)]
+        done = 0
+
+        def counted() -> Iterator[pa.Table]:
+            nonlocal done
+            for batch in _batches(path, file, batch_rows, wanted):
+                done += batch.num_rows
+                yield batch
+
         yield TableStream(
             name=path.name,
             columns=tuple(names),
-            n_rows=file.metadata.num_rows,
-            batches=_batches(path, file, batch_rows, wanted),
+            batches=counted(),
+            position=lambda: done / max(1, file.metadata.num_rows),
         )
 
 

@@ -36,16 +36,17 @@ def make_preprocessor(schema: Schema, *, random_state: int | None = None) -> Pip
            [ 1.22, -0.71],
            [ 0.  ,  1.41]])
     """
+    # By place, not by name: ColumnTransformer looks names up one by one, each in all of them.
     numbers, few, many, dates = [], [], [], []
-    for column in schema.columns:
+    for place, column in enumerate(schema.columns):
         if column.kind == "date":
-            dates.append(column.name)
+            dates.append(place)
         elif column.kind != "category":
-            numbers.append(column.name)
+            numbers.append(place)
         elif len(column.categories) <= ONE_HOT_CATEGORIES:
-            few.append(column.name)
+            few.append(place)
         else:
-            many.append(column.name)
+            many.append(place)
     branches: list[tuple[str, Any, Any]] = []
     if numbers:
         branches.append(("numbers", _imputed(), numbers))
@@ -53,7 +54,7 @@ def make_preprocessor(schema: Schema, *, random_state: int | None = None) -> Pip
         branches.append(("categories", _one_hot(), few))
     if many:
         branches.append(("many categories", _by_target(random_state), many))
-    branches += [(f"date {place}", _calendar(), name) for place, name in enumerate(dates)]
+    branches += [(f"date {place}", _calendar(), place) for place in dates]
     # A calendar column or a category can be constant in the rows at hand.
     return make_pipeline(
         ColumnTransformer(branches, sparse_threshold=0.0, verbose_feature_names_out=False),

@@ -1,6 +1,6 @@
 """What a file gives when it is read batch by batch, and what is checked about any file."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -12,13 +12,13 @@ from accord.tables.problems import TableError, listed, quoted
 class TableStream:
     """A file that is read batch by batch.
 
-    ``n_rows`` is known for Parquet only; ``batches`` may be iterated once.
+    ``batches`` may be iterated once; ``position`` is the share of the file read so far.
     """
 
     name: str
     columns: tuple[str, ...]
-    n_rows: int | None
     batches: Iterator[pa.Table]
+    position: Callable[[], float]
     delimiter: str = ","
 
 

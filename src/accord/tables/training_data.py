@@ -70,7 +70,7 @@ def prepare_training(
             f"each role needs a column of its own, got {listed(given.values())} for "
             f"{listed(given)}. Name different columns."
         )
-    numbers = {role: _number_column(table, role, name) for role, name in given.items()}
+    numbers = {role: number_column(table, role, name) for role, name in given.items()}
     return _assemble(table, given, numbers, ignore)
 
 
@@ -138,7 +138,8 @@ def _targets(
     return np.where(censored, middle, y), ~censored & ~np.isnan(y), low, high
 
 
-def _number_column(table: Table, role: str, name: str) -> Floats:
+def number_column(table: Table, role: str, name: str) -> Floats:
+    """A column that must hold numbers for its role; missing ones are NaN."""
     column = table.data.column(name)
     if column.null_count == len(column):
         raise TableError(

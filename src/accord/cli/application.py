@@ -1,0 +1,142 @@
+"""The command group: what is common to all subcommands, and what becomes of errors."""
+
+import errno
+import json
+import signal
+import sys
+import warnings
+from types import FrameType
+from typing import Any, NoReturn, final
+
+import click
+
+from accord._version import __version__
+from accord.cli.compare import compare
+from accord.cli.completion import completion
+from accord.cli.datasets import datasets
+from accord.cli.demo import demo
+from accord.cli.evaluate import evaluate
+from accord.cli.fit import fit
+from accord.cli.options import DEBUG, JSON
+from accord.cli.predict import predict
+from accord.cli.reproduce import reproduce
+from accord.cli.validate import validate
+
+
+@final
+class Failed(click.ClickException):
+    """Something went wrong, told in one sentence."""
+
+    exit_code = 1
+
+
+@final
+class Misused(click.ClickException):
+    """What was asked for cannot be, told in one sentence."""
+
+    exit_code = 2
+
+
+Failure = type[Failed] | type[Misused]
+
+
+@final
+class Application(click.Group):
+    """A group whose subcommands' errors come out as one plain sentence and an exit code."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            with warnings.catch_warnings():
+                if not ctx.meta.get(DEBUG):
+                    warnings.showwarning = _show_warning
+                return super().invoke(ctx)
+        except (click.ClickException, click.exceptions.Exit):
+            raise
+        except KeyboardInterrupt:
+            raise _reported(ctx, "stopped. No file was written or changed.", Failed) from None
+        except Exception as error:
+            if ctx.meta.get(DEBUG):
+                raise
+            raise _reported(ctx, *_told(error)) from error
+
+
+def _reported(ctx: click.Context, message: str, kind: Failure) -> click.ClickException:
+    if ctx.meta.get(JSON):
+        click.echo(json.dumps({"error": message, "exit_code": kind.exit_code}))
+    return kind(message)
+
+
+def _told(error: Exception) -> tuple[str, Failure]:
+    """The sentence for an error, and its kind."""
+    from accord.tables import OptionError
+
+    if isinstance(error, OptionError):
+        return _sentence(error), Misused
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return (
+            "the disk is full, and nothing was written. Free some space, or write to another disk.",
+            Failed,
+        )
+    if isinstance(error, OSError) and error.strerror:
+        place = f"{error.filename}: " if error.filename else ""
+        return f"{place}{error.strerror}", Failed
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this. Use fewer rows or columns.", Failed
+    if isinstance(error, ValueError | TypeError):
+        return _sentence(error), Failed
+    kind = type(error).__name__
+    return f"{kind}: {_sentence(error)} Run again with --debug to see where.", Failed
+
+
+def _sentence(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__
+
+
+def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+    """Python's warnings in the command's own voice; those for programmers stay silent."""
+    if issubclass(category, UserWarning | RuntimeWarning):
+        click.echo(f"Note: {' '.join(str(message).split())}", err=True)
+
+
+@click.group(
+    cls=Application,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Exit codes: 0 fine, 1 failed, 2 misuse. "
+    "Run 'accord COMMAND --help' for options and examples.",
+)
+@click.version_option(__version__, message="accord %(version)s")
+def application() -> None:
+    """Predictions from a table, with uncertainty that can be believed.
+
+    \b
+    A first session:
+      accord demo                                     # embedded data, a report in a minute
+      accord fit train.csv --target price             # writes model.skops and report.html
+      accord predict model.skops new.csv -o out.csv   # mean, interval and flags for each row
+    """
+
+
+for _command in (
+    fit,
+    predict,
+    evaluate,
+    validate,
+    compare,
+    demo,
+    datasets,
+    reproduce,
+    completion,
+):
+    application.add_command(_command)
+
+
+def main() -> NoReturn:
+    """The console script."""
+    # Being told to stop is like Ctrl-C: temporary files go, old ones stay.
+    signal.signal(signal.SIGTERM, _stop)
+    application(prog_name="accord")
+    sys.exit(0)
+
+
+def _stop(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt

@@ -1,0 +1,44 @@
+"""``accord demo``: the whole journey on embedded data, without a network."""
+
+from pathlib import Path
+
+import click
+
+from accord.cli import options, terminal
+
+
+@click.command(short_help="Fit, predict and report on embedded data, in under a minute.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("accord-demo"),
+    show_default=True,
+    help="Where the files go.",
+)
+@options.seed
+@options.force
+@options.common
+def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> None:
+    """Fit a model to the diabetes study that comes with scikit-learn, and predict new rows.
+
+    Writes patients.csv, model.skops, report.html, new-patients.csv and predictions.csv to a
+    folder, by the same calls as 'accord fit' and 'accord predict'.
+
+    \b
+    Example:
+      accord demo --folder /tmp/look
+    """
+    from accord.report import fit_report
+    from accord.workflows import demo as run
+
+    with terminal.progress(quiet=quiet) as progress:
+        result = run(folder, seed=seed, force=force, write_report=fit_report, progress=progress)
+    if as_json:
+        terminal.print_json(result.to_json())
+        return
+    for step in result.steps:
+        click.echo(f"  $ {step}")
+    click.echo(terminal.verdict(result.fit.verdict.level, result.fit.verdict.headline))
+    click.echo(result.fit.verdict.summary)
+    click.echo(f"Predicted {result.predictions.n_rows} new rows: {result.predictions.path}")
+    click.echo(f"The report: {terminal.bold(str(result.report.absolute()))}")

@@ -1,0 +1,119 @@
+"""Options that several subcommands share."""
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+# Keys of click's context, where options that act outside their command are kept.
+DEBUG = "accord.debug"
+JSON = "accord.json"
+
+TABLE = click.Path(path_type=Path)
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+_UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
+
+
+def duration(value: str) -> float:
+    """Seconds, from a number with or without a unit.
+
+    >>> duration("90"), duration("1.5m"), duration("1h")
+    (90.0, 90.0, 3600.0)
+    """
+    match = re.fullmatch(r"\s*(\d+(?:\.\d*)?)\s*(s|m|min|h)?\s*", str(value).lower())
+    if not match or float(match.group(1)) == 0:
+        raise click.BadParameter(f"{value!r} is not a positive duration. Write 90s, 5m or 1h.")
+    return float(match.group(1)) * _UNITS[match.group(2) or ""]
+
+
+def share(value: str | float) -> float:
+    """A share strictly between nothing and everything, also as a percentage.
+
+    >>> share("0.95"), share("95"), share("95%"), share(0.5)
+    (0.95, 0.95, 0.95, 0.5)
+    """
+    text = str(value).strip()
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = 0.0
+    number = number / 100 if text.endswith("%") or number >= 1 else number
+    if not 0 < number < 1:
+        raise click.BadParameter(f"{value!r} is no coverage. Write 0.95 or 95%.")
+    return round(number, 10)
+
+
+def _remember(key: str) -> Callable[[click.Context, click.Parameter, bool], bool]:
+    def callback(ctx: click.Context, param: click.Parameter, value: bool) -> bool:
+        ctx.meta[key] = value
+        return value
+
+    return callback
+
+
+def complete_column(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Column names of the table that stands earlier on the line, for shell completion."""
+    from accord.tables import read_header
+
+    source = ctx.params.get("table") or ctx.params.get("predictions")
+    try:
+        names = read_header(source) if source else []
+    except (OSError, ValueError):
+        return []
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def common(command: Command) -> Command:
+    """What every command has: ``--json``, ``--quiet``, ``--debug``."""
+    for option in (
+        click.option(
+            "--debug",
+            is_flag=True,
+            expose_value=False,
+            is_eager=True,
+            callback=_remember(DEBUG),
+            help="Show a traceback if something fails.",
+        ),
+        click.option("--quiet", "-q", is_flag=True, help="No progress bar and no notes."),
+        click.option(
+            "--json",
+            "as_json",
+            is_flag=True,
+            is_eager=True,
+            callback=_remember(JSON),
+            help="Print one JSON document instead of words.",
+        ),
+    ):
+        command = option(command)
+    return command
+
+
+force = click.option("--force", "-f", is_flag=True, help="Replace existing files.")
+seed = click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Same seed, same result.",
+)
+encoding = click.option(
+    "--encoding", default="utf-8", show_default=True, help="Text encoding of a CSV file."
+)
+by_name = click.option(
+    "--by-name",
+    is_flag=True,
+    help="Match columns by name alone: any order, further columns ignored.",
+)
+coverage = click.option(
+    "--coverage",
+    type=share,
+    metavar="SHARE",
+    default=0.95,
+    show_default=True,
+    help="Share of the values that intervals shall hold.",
+)

@@ -1,0 +1,77 @@
+"""``accord reproduce``: the paper's tables and figures, ours beside the published."""
+
+from pathlib import Path
+
+import click
+
+from accord.cli import options, terminal
+
+
+@click.command(short_help="Make the paper's tables and figures again.")
+@click.argument("studies", nargs=-1, metavar="[STUDY]...")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("reproduction"),
+    show_default=True,
+    help="Where tables, figures and records go.",
+)
+@click.option(
+    "--records",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Where the records of single runs go.  [default: FOLDER/records]",
+)
+@click.option("--quick", is_flag=True, help="Fewer splits: minutes instead of hours.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
+@click.option("--list", "listing", is_flag=True, help="List the studies and stop.")
+@options.common
+def reproduce(
+    studies: tuple[str, ...],
+    folder: Path,
+    records: Path | None,
+    quick: bool,
+    jobs: int | None,
+    listing: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run studies of the paper, or all of them, and compare with what was published.
+
+    A stopped run goes on where it was: run the same command again.
+
+    \b
+    Examples:
+      accord reproduce --list
+      accord reproduce --quick
+      accord reproduce table1 table3 --folder results
+    """
+    from contextlib import nullcontext
+
+    from accord.experiments import STUDIES, TerminalProgress
+    from accord.experiments import reproduce as run
+    from accord.tables import OptionError, listed
+
+    known = [study.name for study in STUDIES]
+    if listing:
+        click.echo(terminal.table(["study", "what"], [[s.name, s.title] for s in STUDIES]))
+        return
+    if unknown := [name for name in studies if name not in (*known, "all")]:
+        raise OptionError(f"studies must be among {listed(known)}, got {listed(unknown)}.")
+    with nullcontext() if quiet or as_json else TerminalProgress() as listener:
+        result = run(
+            studies or ("all",),
+            folder=folder,
+            records=records,
+            quick=quick,
+            jobs=jobs,
+            listener=listener,
+        )
+    if as_json:
+        terminal.print_json(result.summary)
+    else:
+        lines = [[v.where, v.predictive, v.outcome] for v in (*result.claims, *result.aims)]
+        if lines:
+            click.echo(terminal.table(["where", "predictive", "verdict"], lines))
+        click.echo(f"Wrote {folder / 'README.md'} and what it shows.")
+    if result.failed:
+        raise ValueError(f"{listed(result.failed)} failed. Run the same command to try again.")

@@ -1,0 +1,72 @@
+"""``accord validate``: do anybody's predictions agree with what was observed?"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accord.cli import options, terminal
+
+_column: dict[str, Any] = {"metavar": "COLUMN", "shell_complete": options.complete_column}
+
+
+@click.command(short_help="Judge any model's predictions by a rule of agreement.")
+@click.argument("predictions", type=options.TABLE)
+@click.option("--truth", required=True, **_column, help="The observed values.")
+@click.option("--mean", required=True, **_column, help="The predicted values.")
+@click.option("--std", **_column, help="Their standard deviations.")
+@click.option("--lower", **_column, help="Lower ends of intervals, instead of --std.")
+@click.option("--upper", **_column, help="Upper ends of intervals.")
+@click.option(
+    "--coverage",
+    type=options.share,
+    metavar="SHARE",
+    default=0.95,
+    show_default=True,
+    help="What the intervals are meant to cover.",
+)
+@click.option(
+    "--rule",
+    required=True,
+    help='When model and data agree: "within 0.5", "within 5%", "at least", "inside 0 to 10", '
+    '"exact"; joined by "and" and "or".',
+)
+@click.option("--report", type=options.FILE, help="Also write a report, one HTML file.")
+@options.encoding
+@options.force
+@options.common
+def validate(
+    predictions: Path,
+    report: Path | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """The probability that predictions agree with the truth, and whether they can be believed.
+
+    PREDICTIONS is a CSV or Parquet file from any model.
+
+    \b
+    Examples:
+      accord validate rig.csv --truth measured --mean model --std sigma --rule "within 0.5"
+      accord validate rig.csv --truth y --mean m --lower lo --upper hi --rule "within 5%"
+    """
+    from accord.report import validate_report
+    from accord.tables import atomic_output, check_output
+    from accord.workflows import validate_predictions
+
+    if report is not None:
+        check_output(report, force=force)
+    result = validate_predictions(predictions, **settings)
+    if report is not None:
+        with atomic_output(report, force=force) as part:
+            part.write_text(validate_report(result), encoding="utf-8")
+    if as_json:
+        terminal.print_json(result.to_json())
+        return
+    terminal.notes(result.warnings, quiet=quiet)
+    click.echo(terminal.verdict(result.verdict.level, result.verdict.headline))
+    click.echo(result.verdict.summary)
+    if report is not None:
+        click.echo(f"Wrote {report}.")

@@ -1,0 +1,56 @@
+"""The report on a comparison: one table, and plots of all methods."""
+
+from markupsafe import Markup
+
+from accord import plots
+from accord.report import figures
+from accord.report.page import render
+from accord.workflows import CompareResult
+from accord.workflows.comparison import KINDS, SPLIT_WORDS, SplitKind
+
+_COLUMNS = (
+    ("nll", "NLL", "number"),
+    ("crps", "CRPS", "number"),
+    ("rmse", "RMSE", "number"),
+    ("coverage", "coverage", "percent"),
+    ("typical_width", "width", "number"),
+)
+
+
+def compare_report(result: CompareResult) -> str:
+    """A page on all methods, from :func:`accord.workflows.compare_methods`."""
+    return render(
+        "compare.html",
+        result=result,
+        kinds=[(kind, SPLIT_WORDS[kind]) for kind in KINDS],
+        columns=_COLUMNS,
+        likelihood={kind: _dots(result, kind, "nll", "NLL") for kind in KINDS},
+        reliability={kind: _reliability(result, kind) for kind in KINDS},
+    )
+
+
+def _dots(result: CompareResult, kind: SplitKind, figure: str, title: str) -> Markup:
+    """A dot per method; methods far off the scale are listed in the table only."""
+    scores = {name: result.of(name, kind) for name in result.methods()}
+    values = {name: score.figures[figure] for name, score in scores.items()}
+    shown = _comparable(values)
+    errors = {name: scores[name].errors[figure] for name in shown}
+    words = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
+    alt = f"{title} on {SPLIT_WORDS[kind]}, lower is better: {words}."
+    return figures.draw(
+        lambda ax: plots.metric_by_method(shown, errors=errors, metric=title, ax=ax),
+        alt=alt,
+        height=1.0 + 0.42 * len(shown),
+    )
+
+
+def _comparable(values: dict[str, float]) -> dict[str, float]:
+    """Without methods so much worse than the median that they would hide all differences."""
+    ordered = sorted(values.values())
+    best, middle = ordered[0], ordered[len(ordered) // 2]
+    limit = middle + 4 * max(middle - best, 0.1)
+    return {name: value for name, value in values.items() if value <= limit}
+
+
+def _reliability(result: CompareResult, kind: SplitKind) -> Markup:
+    return figures.reliability({n: result.assessments[n, kind] for n in result.methods()})

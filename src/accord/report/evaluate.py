@@ -1,0 +1,33 @@
+"""The report on new labelled rows: does the model still hold, and have the data drifted?"""
+
+from accord.report import figures
+from accord.report.page import render
+from accord.report.vocabulary import FIGURE_ROWS
+from accord.workflows import EvaluateResult
+
+_MINIMUM_ROWS = 10
+_SHOWN_COLUMNS = 15
+
+
+def evaluate_report(result: EvaluateResult) -> str:
+    """A page on a model's answers to new rows, from :func:`accord.workflows.evaluate_table`."""
+    found, card = result.found, result.card
+    curves = {"all rows": found}
+    if result.unusual.sum() >= _MINIMUM_ROWS:
+        curves |= {"unusual rows": found[result.unusual], "other rows": found[~result.unusual]}
+    return render(
+        "evaluate.html",
+        card=card,
+        source=result.source,
+        verdict=result.verdict,
+        found=found,
+        drift=result.drift,
+        shifted=sorted(result.drift.columns, key=lambda c: -c.distance)[:_SHOWN_COLUMNS],
+        hero_wide=figures.intervals(found, target=card.target, wide=True, rows="rows"),
+        hero_narrow=figures.intervals(found, target=card.target, wide=False, rows="rows"),
+        reliability=figures.reliability(curves),
+        errors=figures.errors(found),
+        unusual_rows=result.unusual_rows,
+        warnings=result.warnings,
+        figure_rows=FIGURE_ROWS,
+    )

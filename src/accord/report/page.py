@@ -1,0 +1,64 @@
+"""From a template and values to a page; whatever comes from a table is escaped."""
+
+from datetime import UTC, datetime
+from functools import cache
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from accord._version import __version__
+from accord.workflows.wording import count, duration, number, percent
+
+
+def render(template: str, **values: Any) -> str:
+    """The page that a template makes of values."""
+    made = datetime.now(UTC)
+    return (
+        _environment()
+        .get_template(template)
+        .render(
+            version=__version__,
+            made=made.strftime("%-d %B %Y, %H:%M UTC"),
+            style=_style(),
+            **values,
+        )
+    )
+
+
+def _kept_together(value: Any) -> Any:
+    """No line break between a number and its percent sign."""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return value.replace(" %", "\N{NO-BREAK SPACE}%")
+    return value
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("accord.report"),
+        autoescape=True,
+        finalize=_kept_together,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals["place"] = _place_on_meter
+    environment.filters |= {
+        "number": number,
+        "percent": percent,
+        "count": count,
+        "duration": duration,
+    }
+    return environment
+
+
+def _place_on_meter(share: float) -> float:
+    """Per cent of the way from half of the rows to all of them."""
+    return round(200 * (max(share, 0.5) - 0.5), 2)
+
+
+@cache
+def _style() -> Markup:
+    source, _, _ = PackageLoader("accord.report").get_source(_environment(), "style.css")
+    return Markup(source)

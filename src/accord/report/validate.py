@@ -1,0 +1,44 @@
+"""The report on anybody's predictions: do they agree with what was observed?"""
+
+import numpy as np
+from markupsafe import Markup
+from matplotlib.axes import Axes
+
+from accord.plots import style
+from accord.report import figures
+from accord.report.page import render
+from accord.report.vocabulary import FIGURE_ROWS, VALIDATION_ROWS
+from accord.workflows import ValidateResult
+
+
+def validate_report(result: ValidateResult) -> str:
+    """A page on predictions, from :func:`accord.workflows.validate_predictions`."""
+    found = result.found
+    return render(
+        "validate.html",
+        result=result,
+        verdict=result.verdict,
+        found=found,
+        hero_wide=_hero(result, wide=True),
+        hero_narrow=_hero(result, wide=False),
+        reliability=None if found is None else figures.reliability({"these predictions": found}),
+        errors=None if found is None else figures.errors(found),
+        figure_rows=(*VALIDATION_ROWS, *FIGURE_ROWS),
+    )
+
+
+def _hero(result: ValidateResult, *, wide: bool) -> Markup:
+    if result.found is not None:
+        return figures.intervals(result.found, target="observed value", wide=wide, rows="rows")
+
+    def paint(ax: Axes) -> None:
+        ends = [min(result.y.min(), result.mean.min()), max(result.y.max(), result.mean.max())]
+        ax.plot(ends, ends, color=style.ink(ax), alpha=0.6, lw=1, ls=(0, (4, 3)))
+        many = np.linspace(0, len(result.y) - 1, min(2000, len(result.y))).astype(int)
+        ax.plot(
+            result.mean[many], result.y[many], color=style.BLUE, lw=0, marker="o", ms=3.2, alpha=0.7
+        )
+        ax.set(xlabel="predicted", ylabel="observed")
+
+    size = {"width": figures.WIDE, "height": 5.0} if wide else {"height": 4.2}
+    return figures.draw(paint, alt="Observed against predicted values.", **size)

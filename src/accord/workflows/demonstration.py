@@ -1,0 +1,87 @@
+"""The whole journey on embedded data: a table, a model, a report, predictions."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from accord.datasets import load
+from accord.tables import TableWriter, atomic_output, check_output
+from accord.workflows.fitting import fit_table
+from accord.workflows.prediction import predict_table
+from accord.workflows.progress import Progress, Silent
+from accord.workflows.results import FitResult, PredictResult
+
+_TARGET = "progression"
+_NEW_ROWS = 20
+
+
+@dataclass(frozen=True)
+class DemoResult:
+    """What the demonstration did and where its files are."""
+
+    folder: Path
+    fit: FitResult
+    predictions: PredictResult
+    report: Path
+    steps: tuple[str, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "folder": str(self.folder),
+            "report": str(self.report),
+            "fit": self.fit.to_json(),
+            "predictions": self.predictions.to_json(),
+        }
+
+
+def demo(
+    folder: str | Path = "accord-demo",
+    *,
+    write_report: Callable[[FitResult], str],
+    seed: int = 0,
+    force: bool = False,
+    progress: Progress | None = None,
+) -> DemoResult:
+    """Fit the diabetes study that comes with scikit-learn and predict patients kept back.
+
+    ``write_report`` turns the result of the fit into a page.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    names = ("patients.csv", "new-patients.csv", "model.skops", "report.html", "predictions.csv")
+    train, new, model, report, predictions = (folder / name for name in names)
+    for path in (train, new, model, report, predictions):
+        check_output(path, force=force)
+    patients, strangers = _tables(seed)
+    for frame, path in ((patients, train), (strangers, new)):
+        with atomic_output(path, force=force) as part, TableWriter(part) as writer:
+            writer.write(pa.Table.from_pandas(frame, preserve_index=False))
+    result = fit_table(train, target=_TARGET, seed=seed, progress=progress or Silent())
+    with atomic_output(model, force=force) as part:
+        result.model.save(part)
+    with atomic_output(report, force=force) as part:
+        part.write_text(write_report(result), encoding="utf-8")
+    predicted = predict_table(
+        result.model, new, output=predictions, id_column="patient", force=force
+    )
+    steps = (
+        f"accord fit {train} --target {_TARGET}",
+        f"accord predict {model} {new} --id patient -o {predictions}",
+    )
+    return DemoResult(folder, result, predicted, report, steps)
+
+
+def _tables(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The study as people would write it down: most rows to learn from, some without an answer."""
+    data = load("diabetes")
+    frame = pd.DataFrame(np.asarray(data.X), columns=list(data.feature_names))
+    frame[_TARGET] = np.asarray(data.y)
+    order = np.random.default_rng(seed).permutation(len(frame))
+    new = frame.iloc[np.sort(order[:_NEW_ROWS])].drop(columns=_TARGET)
+    new.insert(0, "patient", [f"P{number:03d}" for number in range(1, _NEW_ROWS + 1)])
+    return frame.iloc[np.sort(order[_NEW_ROWS:])], new

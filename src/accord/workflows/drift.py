@@ -1,0 +1,147 @@
+"""How new data differ from those that a model was trained on."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy import stats
+
+from accord.tables import listed
+from accord.workflows.profile import TableProfile, as_floats
+from accord.workflows.wording import percent
+
+Floats = NDArray[np.float64]
+
+# Chance that an undrifted table is called drifted, over all its columns.
+_FALSE_ALARM = 0.01
+# With many rows every difference is significant: smaller ones than this do not matter.
+_SMALLEST_DISTANCE = 0.1
+
+
+@dataclass(frozen=True)
+class ColumnDrift:
+    """Distance between a column's distributions, 0 (the same) to 1 (nothing in common)."""
+
+    name: str
+    distance: float
+    p_value: float
+    drifted: bool
+
+
+@dataclass(frozen=True)
+class Drift:
+    """All columns, the target, and the share of unusual rows against the expected one."""
+
+    columns: tuple[ColumnDrift, ...]
+    target: ColumnDrift
+    unusual: float
+    unusual_expected: float
+    n_rows: int
+
+    @property
+    def drifted(self) -> list[str]:
+        """Columns that are distributed otherwise than in training."""
+        return [column.name for column in self.columns if column.drifted]
+
+    @property
+    def any(self) -> bool:
+        return bool(self.drifted) or self.many_unusual or self.target.drifted
+
+    @property
+    def many_unusual(self) -> bool:
+        """More unusual rows than chance explains, and so many that it matters."""
+        found = round(self.unusual * self.n_rows)
+        test = stats.binomtest(found, self.n_rows, self.unusual_expected, alternative="greater")
+        return bool(test.pvalue < _FALSE_ALARM and self.unusual > 1.5 * self.unusual_expected)
+
+    def sentences(self) -> list[str]:
+        """The statement of drift, in plain words."""
+        shifted = self.drifted
+        if shifted:
+            first = (
+                f"{len(shifted)} of {len(self.columns)} columns are distributed otherwise than in "
+                f"training: {listed(shifted)}."
+            )
+        else:
+            first = f"All {len(self.columns)} columns are distributed as in training."
+        second = (
+            f"{percent(self.unusual)} of the rows are unusual; {percent(self.unusual_expected)} "
+            "would be expected of rows like the training ones."
+        )
+        third = ["The target itself is distributed otherwise than in training."]
+        return [first, second, *(third if self.target.drifted else [])]
+
+
+def measure_drift(
+    X: pd.DataFrame,
+    usual: TableProfile,
+    y: Floats,
+    usual_target: TableProfile,
+    *,
+    unusual: NDArray[np.bool_],
+    unusual_expected: float,
+) -> Drift:
+    """Compare a table, column by column, with the profile of the training table."""
+    level = _FALSE_ALARM / (len(usual.names) + 1)  # Bonferroni
+    columns = tuple(_compare(X, usual, place, level) for place in range(len(usual.names)))
+    target = _compare(pd.DataFrame({usual_target.names[0]: y}), usual_target, 0, level)
+    return Drift(columns, target, float(np.mean(unusual)), unusual_expected, len(X))
+
+
+def _compare(X: pd.DataFrame, usual: TableProfile, place: int, level: float) -> ColumnDrift:
+    name = usual.names[place]
+    column = X[name]
+    present = column.dropna()
+    found = [_gaps(int(column.isna().sum()), len(column), usual.missing[place], usual.n_rows)]
+    if len(present) and name in usual.shares:
+        found.append(_categories(present, usual.shares[name], usual.n_rows))
+    elif len(present):
+        values = as_floats(present.to_frame())[:, 0]
+        found.append(_numbers(values, usual.quantiles[place], usual.n_rows))
+    # Missing or different values: the clearer sign of the two counts.
+    distance, p_value = min(found, key=lambda pair: pair[1])
+    return ColumnDrift(name, distance, p_value, p_value < level and distance > _SMALLEST_DISTANCE)
+
+
+def _gaps(missing: int, n: int, before: float, n_before: int) -> tuple[float, float]:
+    """Two shares of missing values, by the normal approximation."""
+    pooled = (missing + before * n_before) / (n + n_before)
+    error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / n_before))
+    gap = abs(missing / n - before)
+    return gap, float(2 * stats.norm.sf(gap / error)) if error > 0 else 1.0
+
+
+def _numbers(values: Floats, quantiles: Floats, n_before: int) -> tuple[float, float]:
+    """Kolmogorov–Smirnov distance to the training quantiles; both samples are finite."""
+    grid = np.unique(np.concatenate([quantiles, values]))
+    now = np.searchsorted(np.sort(values), grid, side="right") / len(values)
+    distance = float(np.max(np.abs(now - _cdf(grid, quantiles))))
+    size = len(values) * n_before / (len(values) + n_before)
+    return distance, float(stats.kstwobign.sf(distance * np.sqrt(size)))
+
+
+def _cdf(grid: Floats, quantiles: Floats) -> Floats:
+    """The training cdf: linear between quantiles, with jumps where several agree."""
+    steps = len(quantiles) - 1
+    below = np.searchsorted(quantiles, grid, side="right") - 1
+    start = np.clip(below, 0, steps - 1)
+    gap = quantiles[start + 1] - quantiles[start]
+    part = np.where(gap > 0, (grid - quantiles[start]) / np.where(gap > 0, gap, 1.0), 0.0)
+    return np.clip(np.where(below < 0, 0.0, (below + part * (below < steps)) / steps), 0.0, 1.0)
+
+
+def _categories(
+    values: "pd.Series[str]", shares: dict[str, float], n_before: int
+) -> tuple[float, float]:
+    """Total variation distance and a chi-squared test, categories beyond the list as one."""
+    counts = values.value_counts()
+    now = np.array([float(counts.get(name, 0)) for name in shares])
+    then = np.array(list(shares.values()))
+    now, then = np.append(now, len(values) - now.sum()), np.append(then, max(0.0, 1 - then.sum()))
+    distance = 0.5 * float(np.abs(now / len(values) - then).sum())
+    table = np.stack([now, then * n_before])
+    table = table[:, table.sum(axis=0) > 0]
+    if table.shape[1] < 2:
+        return distance, 1.0
+    return distance, float(stats.chi2_contingency(table).pvalue)

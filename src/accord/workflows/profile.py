@@ -1,0 +1,108 @@
+"""What is kept of a training table, so that later rows can be compared with it."""
+
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from scipy.stats import norm
+
+from accord.workflows.wording import number
+
+Floats = NDArray[np.float64]
+
+LEVELS = np.linspace(0, 1, 101)
+_CATEGORIES = 50
+# In robust standard deviations; a rare category or a gap counts as the deviation that as few
+# rows of a normal distribution exceed.
+_REMARKABLE = 2.5
+_RAREST = 1e-9
+
+
+@final
+class TableProfile:
+    """A summary of each column: quantiles of numbers and dates, shares of categories, of gaps.
+
+    Plain arrays and dictionaries, as a model file holds them.
+
+    **Shape**: for d columns, missing (d,), quantiles (d, 101), NaN for categories.
+    """
+
+    def __init__(self, X: pd.DataFrame) -> None:
+        self.names = [str(name) for name in X.columns]
+        self.n_rows = len(X)
+        self.missing: Floats = X.isna().mean().to_numpy(dtype=np.float64)
+        self.quantiles: Floats = np.full((X.shape[1], len(LEVELS)), np.nan)
+        self.shares: dict[str, dict[str, float]] = {}
+        numeric = [place for place, kind in enumerate(X.dtypes) if kind.kind != "O"]
+        if numeric:
+            values = as_floats(X.iloc[:, numeric])
+            self.quantiles[numeric] = np.nanquantile(values, LEVELS, axis=0).T
+        for place in sorted(set(range(X.shape[1])) - set(numeric)):
+            shares = X.iloc[:, place].value_counts(normalize=True).head(_CATEGORIES)
+            self.shares[self.names[place]] = {str(k): float(v) for k, v in shares.items()}
+
+    def strangeness(self, X: pd.DataFrame) -> Floats:
+        """How far each cell is from what was usual, in robust standard deviations.
+
+        **Shape**: X (n, d) → (n, d).
+        """
+        X = X[self.names]
+        missing = X.isna().to_numpy()
+        strange = np.zeros(X.shape)
+        for name, shares in self.shares.items():
+            known = [_from_rarity(shares.get(str(value), 0.0)) for value in X[name]]
+            strange[:, self.names.index(name)] = known
+        numeric = [place for place, name in enumerate(self.names) if name not in self.shares]
+        low, middle, high = self.quantiles[numeric][:, [16, 50, 84]].T
+        spread = (high - low) / 2
+        whole = np.ptp(self.quantiles[numeric], axis=1) / 4
+        spread = np.where(spread > 0, spread, np.where(whole > 0, whole, 1.0))
+        strange[:, numeric] = np.abs(as_floats(X.iloc[:, numeric]) - middle) / spread
+        gaps = np.array([_from_rarity(share) for share in self.missing])
+        return np.where(missing, gaps, strange)
+
+    def peculiarities(
+        self, X: pd.DataFrame, *, limit: int = 3
+    ) -> list[tuple[tuple[str, str], ...]]:
+        """For each row, the columns in which it stands out most, and its value there.
+
+        **Shape**: X (n, d).
+        """
+        strange = self.strangeness(X)
+        found = []
+        for row, line in enumerate(strange):
+            order = np.argsort(-line, kind="stable")[:limit]
+            places = [place for place in order if line[place] >= _REMARKABLE]
+            names = [self.names[place] for place in places]
+            found.append(tuple((name, _shown(X[name].iloc[row])) for name in names))
+        return found
+
+
+def as_floats(X: pd.DataFrame) -> Floats:
+    """Numbers and dates as numbers, missing ones as NaN."""
+    dates = [place for place, kind in enumerate(X.dtypes) if kind.kind == "M"]
+    if not dates:
+        return X.to_numpy(dtype=np.float64)
+    values = np.empty(X.shape)
+    numbers = [place for place in range(X.shape[1]) if place not in set(dates)]
+    values[:, numbers] = X.iloc[:, numbers].to_numpy(dtype=np.float64)
+    for place in dates:
+        moments = X.iloc[:, place].to_numpy(dtype="datetime64[us]")
+        values[:, place] = np.where(np.isnat(moments), np.nan, moments.astype(np.int64))
+    return values
+
+
+def _from_rarity(share: float) -> float:
+    """The normal deviation that a share of rows exceeds on either side."""
+    return float(norm.isf(max(share, _RAREST) / 2))
+
+
+def _shown(value: Any) -> str:
+    if pd.isna(value):
+        return "missing"
+    if isinstance(value, pd.Timestamp | np.datetime64):
+        return str(pd.Timestamp(value).date())
+    if isinstance(value, float | np.floating):
+        return number(float(value), 4)
+    return str(value)

@@ -1,0 +1,112 @@
+"""The models behind a fit: one on all rows, and those that are asked about rows they never saw."""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+from sklearn.pipeline import Pipeline
+
+from accord.distributions import Distribution
+from accord.estimators import BVMRegressor, fit_together
+from accord.splits import outlier_split
+from accord.tables import Schema, TrainingData, make_preprocessor
+from accord.training import Progress as Epochs
+from accord.workflows.plan import Plan
+
+Rows = NDArray[np.intp]
+
+_UNUSUAL_SHARE = 0.1
+_UNUSUAL_ROWS = 10
+_MAX_UNUSUAL_SHARE = 0.3
+_TEST_SHARE = 0.2
+
+
+@dataclass(frozen=True)
+class Split:
+    """Rows that a model learns from, and rows that it is asked about."""
+
+    train: Rows
+    test: Rows
+
+
+@dataclass(frozen=True)
+class Trained:
+    """Preprocessing and ensemble, fitted on the same rows."""
+
+    preprocessor: Pipeline
+    regressor: BVMRegressor
+
+    def features(self, X: pd.DataFrame) -> NDArray[np.float64]:
+        return np.asarray(self.preprocessor.transform(X), dtype=np.float64)
+
+    def predict_dist(self, X: pd.DataFrame) -> Distribution:
+        return self.regressor.predict_dist(self.features(X))
+
+    def tolerance_share(self, X: pd.DataFrame) -> NDArray[np.float64]:
+        """What share of each row's variance comes from smoothing by the tolerance."""
+        features = self.features(X)
+        bare = copy(self.regressor).set_params(predictive="model")
+        without = np.asarray(bare.predict_dist(features).variance)
+        total = np.asarray(self.regressor.predict_dist(features).variance)
+        share: NDArray[np.float64] = np.clip(1 - without / total, 0.0, 1.0)
+        return share
+
+
+def random_splits(n_rows: int, n_folds: int, *, seed: int) -> list[Split]:
+    """Disjoint random fifths as test rows, as many as asked for."""
+    order = np.random.default_rng(seed).permutation(n_rows)
+    size = max(1, round(_TEST_SHARE * n_rows))
+    folds = []
+    for place in range(n_folds):
+        test = np.sort(order[place * size : (place + 1) * size])
+        folds.append(Split(np.setdiff1d(np.arange(n_rows), test), test))
+    return folds
+
+
+def unusual_split(X: pd.DataFrame, y: NDArray[np.float64], schema: Schema, *, seed: int) -> Split:
+    """The most anomalous rows by their features as test rows."""
+    features = make_preprocessor(schema, random_state=seed).fit_transform(X, y)
+    share = max(_UNUSUAL_SHARE, min(_MAX_UNUSUAL_SHARE, _UNUSUAL_ROWS / len(X)))
+    return Split(*outlier_split(features, fraction=share, random_state=seed))
+
+
+def train_all(
+    data: TrainingData,
+    rows_of_each: list[Rows],
+    plan: Plan,
+    *,
+    members: int,
+    seed: int,
+    listener: Callable[[Epochs], None] | None = None,
+) -> list[Trained]:
+    """One model per set of rows, trained together."""
+    jobs: list[tuple[Any, ...]] = []
+    trained = []
+    for rows in rows_of_each:
+        X, y = data.X.iloc[rows], data.y[rows]
+        preprocessor = make_preprocessor(data.schema, random_state=seed)
+        features = preprocessor.fit_transform(X, y)
+        regressor = BVMRegressor(
+            n_members=members,
+            tolerance=plan.tolerance.for_range(float(np.ptp(y)) or 1.0),
+            epochs=plan.epochs,
+            batch_size=plan.batch_size,
+            random_state=seed,
+        )
+        jobs.append((regressor, features, y, _knowledge(data, rows)))
+        trained.append(Trained(preprocessor, regressor))
+    fit_together(jobs, listener=listener)
+    if any(model.regressor.n_iter_ < plan.epochs for model in trained):
+        # Training ends early only if it was interrupted: half-trained models are no result.
+        raise KeyboardInterrupt
+    return trained
+
+
+def _knowledge(data: TrainingData, rows: Rows) -> dict[str, Any]:
+    """What is known of the targets beyond their values, as ``fit`` takes it."""
+    known = {"y_tolerance": data.tolerance, "y_lower": data.lower, "y_upper": data.upper}
+    return {name: values[rows] for name, values in known.items() if values is not None}

@@ -1,0 +1,60 @@
+"""Numbers as people read them."""
+
+import math
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A value with a few significant digits, without exponents where that stays readable.
+
+    >>> number(1234567.0), number(12.3456), number(0.00012345), number(-3.0), number(95, 3)
+    ('1,230,000', '12.3', '0.000123', '-3', '95')
+    """
+    if not math.isfinite(value):
+        return "∞" if value > 0 else "−∞" if value < 0 else "–"
+    if value == 0:
+        return "0"
+    magnitude = math.floor(math.log10(abs(value)))
+    if not -5 <= magnitude <= 12:
+        return f"{value:.{digits - 1}e}"
+    rounded = round(value, digits - 1 - magnitude)
+    decimals = max(0, digits - 1 - magnitude)
+    text = f"{rounded:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def percent(share: float, decimals: int | None = None) -> str:
+    """A share of one, with a decimal where it matters.
+
+    >>> percent(0.946), percent(0.95), percent(0.9123, 0), percent(1.0)
+    ('94.6 %', '95 %', '91 %', '100 %')
+    """
+    if not math.isfinite(share):
+        return "–"
+    if decimals is None:
+        text = f"{100 * share:.1f}".removesuffix(".0")
+    else:
+        text = f"{100 * share:.{decimals}f}"
+    return f"{text} %"
+
+
+def count(n: int, what: str) -> str:
+    """A number of things.
+
+    >>> count(1, "row"), count(1200, "row")
+    ('1 row', '1,200 rows')
+    """
+    return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """A time for people.
+
+    >>> duration(4.23), duration(42.3), duration(192), duration(7380)
+    ('4.2 s', '42 s', '3 min 12 s', '2 h 3 min')
+    """
+    if seconds < 60:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    if minutes < 60:
+        return f"{minutes} min" + (f" {rest} s" if rest else "")
+    return f"{minutes // 60} h {minutes % 60} min"
