@@ -6,6 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accord._numerics import NORMAL, log_within
+from accord.agreement import Asymmetric, AtLeast, AtMost, Inside, Rule, Within, WithinRelative
 from accord.agreement.intervals import INFINITY, Intervals, log_sum
 
 bounds = st.lists(st.integers(-4, 4), min_size=2, max_size=2).map(sorted)
@@ -48,7 +50,9 @@ def test_measure_of_a_uniform_law() -> None:
     def within(center, half_width):
         return between(center - half_width, center + half_width)
 
-    total = set_.log_measure(within=within, between=between).exp()
+    total = set_.log_measure(
+        within=within, below=lambda x: between(x * 0 - 5, x), above=lambda x: between(x, x * 0 + 5)
+    ).exp()
     assert total.item() == pytest.approx((2 + 0.5 + 0.5 + 1) / 10)
 
 
@@ -56,7 +60,9 @@ def test_narrow_interval_keeps_its_width_beside_a_large_datum() -> None:
     y = torch.tensor([1e12], dtype=torch.float64)
     halves = []
     band = Intervals.around(y, -1e-9, 1e-9) & Intervals.around(y, 0.0, INFINITY, ends="infinite")
-    band.log_measure(within=lambda c, h: halves.append(h) or h.log(), between=lambda a, b: a)
+    band.log_measure(
+        within=lambda c, h: halves.append(h) or h.log(), below=torch.log, above=torch.log
+    )
     assert halves[0].item() == 0.5e-9
 
 
@@ -64,7 +70,7 @@ def test_empty_set_has_probability_zero_and_no_gradient() -> None:
     mu = torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
     empty = (one(0, 1) & one(2, 3)) | (one(5, 6) & one(7, 8))
     log_p = empty.log_measure(
-        within=lambda c, h: -((c - mu) ** 2) * h, between=lambda a, b: mu.expand_as(a)
+        within=lambda c, h: -((c - mu) ** 2) * h, below=mu.expand_as, above=mu.expand_as
     )
     assert log_p.item() == -INFINITY
     (gradient,) = torch.autograd.grad(log_p, mu)
@@ -85,3 +91,52 @@ def test_algebra_runs_under_vmap() -> None:
 
     together = torch.func.vmap(lowest)(y)
     assert torch.equal(together, torch.stack([lowest(row) for row in y]))
+
+
+# As a loss uses it: standardise, and let the primitive do the rest.
+
+
+def log_agreement(rule: Rule, mu, sigma, y):
+    return rule.intervals(y).log_measure(
+        within=lambda c, h: log_within(NORMAL, (c - mu) / sigma, h / sigma),
+        below=lambda x: NORMAL.log_cdf((x - mu) / sigma),
+        above=lambda x: NORMAL.log_sf((x - mu) / sigma),
+    )
+
+
+DIFFERENTIABLE = [
+    Within(0.5),
+    WithinRelative(0.2),
+    Asymmetric(below=0.1, above=0.4),
+    AtLeast(),
+    Inside(-0.3, 0.9),
+    ~Within(0.5),
+    (Within(0.5) & AtMost()) | Inside(1.0, 2.0),
+]
+
+
+@pytest.mark.parametrize("rule", DIFFERENTIABLE, ids=str)
+def test_gradients_flow_through_the_rule(rule: Rule) -> None:
+    mu, sigma, y = (
+        torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        for values in ([0.1, -0.4, 1.2], [0.5, 1.0, 0.3], [0.3, -0.2, 0.8])
+    )
+    assert torch.autograd.gradcheck(lambda *args: log_agreement(rule, *args), (mu, sigma, y))
+
+
+@pytest.mark.parametrize("rule", DIFFERENTIABLE, ids=str)
+def test_loss_of_stacked_members_under_vmap(rule: Rule) -> None:
+    mu, y = torch.randn(4, 3, dtype=torch.float64), torch.tensor([0.3, -0.2, 0.8]).double()
+    sigma = torch.full_like(mu, 0.7)
+    together = torch.func.vmap(lambda m, s: log_agreement(rule, m, s, y))(mu, sigma)
+    alone = torch.stack([log_agreement(rule, m, s, y) for m, s in zip(mu, sigma, strict=True)])
+    torch.testing.assert_close(together, alone)
+
+
+def test_gradient_reaches_a_trainable_tolerance() -> None:
+    eps = torch.tensor(0.5, dtype=torch.float64, requires_grad=True)
+    y = torch.zeros(3, dtype=torch.float64)
+    log_agreement(Within(eps), y, torch.ones_like(y), y).sum().backward()
+    density = float(torch.exp(-(eps.detach() ** 2) / 2)) / np.sqrt(2 * np.pi)
+    expected = 3 * 2 * density / (2 * float(torch.special.ndtr(eps.detach())) - 1)
+    assert float(eps.grad) == pytest.approx(expected, rel=1e-10)

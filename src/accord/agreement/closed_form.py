@@ -52,7 +52,8 @@ def log_probability_of(law: Distribution, allowed: Intervals) -> Tensor:
     logs = [
         part.log_measure(
             within=lambda c, h: torch.as_tensor(law.log_within_prob(c, h)),
-            between=lambda a, b: torch.as_tensor(law.log_interval_prob(a, b)),
+            below=lambda x: torch.as_tensor(law.log_interval_prob(-INFINITY, x)),
+            above=lambda x: torch.as_tensor(law.log_interval_prob(x, INFINITY)),
         )
         for part in allowed.parts()
     ]

@@ -17,6 +17,9 @@ INFINITY = float("inf")
 Ends = Literal["finite", "infinite", "either"]
 """Whether all non-empty intervals have two finite ends, whether none has, or whether both occur."""
 
+LogOf1 = Callable[[Tensor], Tensor]
+LogOf2 = Callable[[Tensor, Tensor], Tensor]
+
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
@@ -99,32 +102,32 @@ class Intervals:
         gap_lower, gap_upper = _empty_where(gap_lower >= gap_upper, gap_lower, gap_upper)
         return Intervals(self.origin, gap_lower, gap_upper, anchored=self.anchored, ends="either")
 
-    def log_measure(
-        self,
-        *,
-        within: Callable[[Tensor, Tensor], Tensor],
-        between: Callable[[Tensor, Tensor], Tensor],
-    ) -> Tensor:
+    def log_measure(self, *, within: LogOf2, below: LogOf1, above: LogOf1) -> Tensor:
         """Log-probability of the union, log Σ_k P(lower_k ≤ ŷ ≤ upper_k).
 
-        Args:
-            within: (center, half_width) → log P(|ŷ − center| ≤ half_width), for finite bounds.
-            between: (lower, upper) → log P(lower ≤ ŷ ≤ upper), where a bound is infinite.
+        The three functions never see an infinity: scaled by a trained σ, it would have a NaN
+        gradient.
 
-        **Shape**: both are called with (K, *S) and return that; the result is (*S).
+        Args:
+            within: (center, half_width) → log P(|ŷ − center| ≤ half_width).
+            below: x → log P(ŷ ≤ x), for intervals without a lower end.
+            above: x → log P(ŷ ≥ x), for intervals without an upper end.
+
+        **Shape**: each is called with (K, *S) and returns that; the result is (*S).
         """
         filled = self.upper > self.lower
-        finite = filled & self.lower.isfinite() & self.upper.isfinite()
-        # Placeholders keep NaN out of values and gradients where the other form is meant.
-        log_terms = torch.zeros_like(self.lower)
+        to_left, to_right = self.lower == -INFINITY, self.upper == INFINITY
+        log_terms = torch.zeros_like(self.lower)  # the whole line, unless something cuts it
         if self.ends != "infinite":
+            finite = filled & ~to_left & ~to_right
             low, high = torch.where(finite, self.lower, -1.0), torch.where(finite, self.upper, 1.0)
-            log_terms = within(self.origin + (low + high) / 2, (high - low) / 2)
+            log_inside = within(self.origin + (low + high) / 2, (high - low) / 2)
+            log_terms = torch.where(finite, log_inside, log_terms)
         if self.ends != "finite":
-            open_ = filled & ~finite
-            low = torch.where(open_, self.lower_bounds, -INFINITY)
-            high = torch.where(open_, self.upper_bounds, INFINITY)
-            log_terms = torch.where(finite, log_terms, between(low, high))
+            up, down = filled & to_right & ~to_left, filled & to_left & ~to_right
+            log_above = above(self.origin + torch.where(up, self.lower, 0.0))
+            log_below = below(self.origin + torch.where(down, self.upper, 0.0))
+            log_terms = torch.where(up, log_above, torch.where(down, log_below, log_terms))
         return log_sum(torch.where(filled, log_terms, -INFINITY))
 
     def parts(self) -> "Iterator[Intervals]":

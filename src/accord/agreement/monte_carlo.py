@@ -5,6 +5,7 @@ Draws given by the user are averaged over rather than drawn from again wherever 
 closed form, and their finite number enters the error.
 """
 
+from math import prod
 from typing import NamedTuple
 
 import numpy as np
@@ -34,14 +35,30 @@ class Estimate(NamedTuple):
 
 def average_over_draws(pair: Pair, rule: Rule) -> Estimate | None:
     """P(A) where a side is given as draws and the rest is closed form; None where it is not."""
+    sizes = [len(side.draws) for side in (pair.model, pair.data) if isinstance(side, Sampled)]
+    if not sizes or prod(sizes) > _BLOCK:
+        return None
+    step = max(1, _BLOCK // prod(sizes))
+    values, errors = [], []
+    for start in range(0, pair.n, step):
+        rows = torch.arange(start, min(start + step, pair.n))
+        part = _average_of_rows(pair.take(rows), rule.take(rows.numpy()))
+        if part is None:
+            return None
+        values.append(part.value)
+        errors.append(part.error)
+    return Estimate(np.concatenate(values), np.concatenate(errors))
+
+
+def _average_of_rows(pair: Pair, rule: Rule) -> Estimate | None:
     match pair.model, pair.data:
         case Sampled(draws), Known(y) if not rule.is_density:
             return _share(_truth(rule, draws, y))
         case Known(y_hat), Sampled(draws) if not rule.is_density:
             return _share(_truth(rule, y_hat, draws))
-        case Sampled(a), Sampled(b) if not rule.is_density and a.numel() * len(b) <= _BLOCK:
-            pairs = _truth(rule, a[:, None], b[None])
-            return _share(pairs.mean(0), extra=pairs.mean(1))
+        case Sampled(a), Sampled(b) if not rule.is_density:
+            shares = _truth(rule, a[:, None], b[None]).mean(1)
+            return _share(shares, size=min(len(a), len(b)))
         case Uncertain(law), Sampled(draws):
             return _averaged(law, draws, rule, of_data=True)
         case Sampled(draws), Uncertain(law):
@@ -166,11 +183,10 @@ def _truth(rule: Rule, y_hat: Tensor, y: Tensor) -> NDArray[np.float64]:
     return np.asarray(rule(y_hat, y), dtype=np.float64)
 
 
-def _share(agreed: NDArray[np.float64], *, extra: NDArray[np.float64] | None = None) -> Estimate:
-    """Mean over the draws (axis 0) and the standard error of a share."""
+def _share(agreed: NDArray[np.float64], *, size: int | None = None) -> Estimate:
+    """Mean over the draws (axis 0) and the standard error of a share of ``size`` draws."""
     value = agreed.mean(0)
-    size = len(agreed) if extra is None else min(len(agreed), len(extra))
-    return Estimate(value, binomial_error(value, size))
+    return Estimate(value, binomial_error(value, len(agreed) if size is None else size))
 
 
 def binomial_error(value: NDArray[np.float64], size: int) -> NDArray[np.float64]:

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from accord._checks import check_finite, check_not_empty
+from accord._checks import check_finite, check_floating, check_not_empty
 from accord.agreement.parameters import to_array
 from accord.distributions import Distribution, Empirical
 
@@ -70,6 +70,8 @@ def pair_of(
     model: Distribution | ArrayLike | Tensor, data: Distribution | ArrayLike | Tensor
 ) -> tuple[Pair, tuple[int, ...]]:
     """Both sides, flattened, and the shape of the data."""
+    check_floating("model", model)
+    check_floating("data", data)
     shape = data.shape if isinstance(data, Distribution) else to_array(data).shape
     data_side = _from_law(data) if isinstance(data, Distribution) else _known("data", data)
     if isinstance(model, Distribution):
