@@ -100,7 +100,9 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
 
         **Shape**: X (N, d), y (N,) or (N, T), X_new (N', d).
         """
-        validate_data(self, X, skip_check_array=True)
+        X = self._rows(X, reset=True)
+        if y is None:
+            raise ValueError("Recalibrated requires y to be passed, but the target y is None.")
         targets = _check_y(y, multi_output=True, y_numeric=True)
         check_consistent_length(X, targets)
         calibrator = self._calibrator()
@@ -116,14 +118,19 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
         return dist
 
     def _checked(self, X: Any) -> Any:
-        # The model checks its rows itself, and may take what is no array of numbers.
         check_is_fitted(self, "calibrator_")
-        validate_data(self, X, reset=False, skip_check_array=True)
-        return X
+        return self._rows(X, reset=False)
+
+    def _rows(self, X: Any, *, reset: bool) -> Any:
+        """Numbers, checked; a data frame stays one, for the model may need its names and types."""
+        if hasattr(X, "iloc"):
+            validate_data(self, X, reset=reset, skip_check_array=True)
+            return X
+        return validate_data(self, X, reset=reset, dtype="numeric")
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags = get_tags(self.model).input_tags
+        tags.target_tags = get_tags(self.model).target_tags
         return tags
 
     def _calibrator(self) -> Any:
