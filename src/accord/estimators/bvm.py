@@ -16,10 +16,10 @@ from accord.estimators.candidates import Candidate, candidates_for, half_width
 from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import (
     NetworkEnsembleRegressor,
-    Plan,
     Rows,
     TargetScaling,
 )
+from accord.estimators.plans import Plan
 from accord.estimators.predictive import (
     Combine,
     ensemble_distribution,

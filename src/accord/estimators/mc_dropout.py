@@ -1,6 +1,6 @@
 """MC dropout: one network, and the thinned networks that dropout makes of it as a posterior."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, Literal, Self
@@ -12,7 +12,8 @@ from accord._checks import check_count, check_positive
 from accord.distributions import Distribution, Mixture, Normal
 from accord.ensemble import Scaling, raw_outputs
 from accord.estimators.distributional import Floats
-from accord.estimators.network_ensemble import NetworkEnsembleRegressor, Plan, Rows
+from accord.estimators.network_ensemble import NetworkEnsembleRegressor, Rows
+from accord.estimators.plans import Plan
 from accord.networks import Activation
 from accord.objectives import SquaredError
 from accord.training import Optimizer, Schedule, Task, Trained
@@ -55,7 +56,7 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
 
     Attributes:
         dropout_rate_, precision_: What was chosen.
-        grid_log_likelihood_: (rates, precisions) held-out log-likelihood, or None without a choice.
+        grid_log_likelihood_: (rates, precisions) held-out log-likelihood, if there was a choice.
 
     Example:
         >>> import numpy as np
@@ -127,25 +128,54 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         rows = self._rows(X, y, sample_weight)
         grid = self._grid()
         (seed,) = self._seeds()
+        vars(self).pop("grid_log_likelihood_", None)  # of an earlier fit
+        if len(grid) == 1:
+            return self._final_plan(rows, grid[0], seed)
+        if len(rows) < 2:
+            raise ValueError(
+                "a choice among dropout rates and precisions needs at least 2 rows, got "
+                "n_samples = 1. Give one dropout_rate and one precision."
+            )
         order = np.random.default_rng(seed).permutation(len(rows))
         kept = round((1 - self.validation_fraction) * len(rows))
         kept = min(max(kept, 1), len(rows) - 1)
-        parts = [rows]
-        if len(grid) > 1:
-            if len(rows) < 2:
-                raise ValueError(
-                    "a choice among dropout rates and precisions needs at least 2 rows, got "
-                    "n_samples = 1. Give one dropout_rate and one precision."
-                )
-            parts.append(rows[order[:kept]])
-        widest = max(point.rate for point in grid)
+        seen, held_out = rows[order[:kept]], rows[order[kept:]]
+
+        def choose(trained: list[Trained]) -> Plan:
+            scalings = self._scalings(seen)
+            scores = [
+                self._score(network.parameters, point, scalings, held_out, seed)
+                for point, network in zip(grid, trained, strict=True)
+            ]
+            shape = np.size(self.dropout_rate), np.size(self.precision)
+            self.grid_log_likelihood_ = np.reshape(scores, shape)
+            return self._final_plan(rows, grid[int(np.argmax(scores))], seed)
+
+        return self._grid_plan(seen, grid, seed, choose)
+
+    def _grid_plan(
+        self,
+        rows: Rows,
+        grid: list[_GridPoint],
+        seed: int,
+        finish: Callable[[list[Trained]], Plan | None],
+    ) -> Plan:
+        rates = np.atleast_1d(np.asarray(self.dropout_rate, dtype=float))
         return Plan(
-            [self._grid_task(part, point, seed) for part in parts for point in grid],
-            self._architecture(rows, 1, dropout=widest, input_dropout=True),
+            [self._grid_task(rows, point, seed) for point in grid],
+            self._architecture(rows, 1, dropout=float(rates.max()), input_dropout=True),
             SquaredError(),
             self._settings(),
-            lambda trained: self._finish(parts, grid, rows[order[kept:]], trained, seed),
+            finish,
         )
+
+    def _final_plan(self, rows: Rows, point: _GridPoint, seed: int) -> Plan:
+        def keep(trained: list[Trained]) -> None:
+            self._keep(trained[0], *self._scalings(rows))
+            self.dropout_rate_, self.precision_ = point.rate, point.precision
+            self.pass_seed_ = seed
+
+        return self._grid_plan(rows, [point], seed, keep)
 
     def _grid(self) -> list[_GridPoint]:
         rates = np.atleast_1d(np.asarray(self.dropout_rate, dtype=float))
@@ -168,25 +198,6 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
             dropout=point.rate,
             penalty=2 * decay,  # the gradient of λ‖w‖² is 2λw
         )
-
-    def _finish(
-        self,
-        parts: list[Rows],
-        grid: list[_GridPoint],
-        held_out: Rows,
-        trained: list[Trained],
-        seed: int,
-    ) -> None:
-        best, self.grid_log_likelihood_ = 0, None
-        if len(grid) > 1:
-            scalings = self._scalings(parts[1])
-            tried = zip(grid, trained[len(grid) :], strict=True)
-            scores = [self._score(t.parameters, p, scalings, held_out, seed) for p, t in tried]
-            best = int(np.argmax(scores))
-            self.grid_log_likelihood_ = np.reshape(scores, (np.size(self.dropout_rate), -1))
-        self._keep(trained[best], *self._scalings(parts[0]))
-        self.dropout_rate_, self.precision_ = grid[best].rate, grid[best].precision
-        self.pass_seed_ = seed
 
     def _score(
         self,

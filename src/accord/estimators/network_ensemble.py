@@ -18,23 +18,13 @@ from sklearn.utils.validation import _check_sample_weight
 from accord._checks import check_choice, check_count, check_non_negative, check_positive
 from accord.ensemble import Scaling, raw_outputs
 from accord.estimators.distributional import DistributionalRegressor, Floats
+from accord.estimators.plans import Plan, carry_out
 from accord.estimators.progress import listening
 from accord.networks import ACTIVATIONS, Activation, Architecture
-from accord.training import HeldOut, Objective, Optimizer, Schedule, Settings, Task, Trained, train
+from accord.training import HeldOut, Optimizer, Schedule, Settings, Task, Trained
 
 TargetScaling = Literal["range", "standard"]
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
-
-
-@dataclass(frozen=True)
-class Plan:
-    """Tasks to train as part of one stack, and what to do with the trained members."""
-
-    tasks: list[Task]
-    architecture: Architecture
-    objective: Objective
-    settings: Settings
-    finish: Callable[[list[Trained]], None]
 
 
 @dataclass(frozen=True)
@@ -92,10 +82,7 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
 
     def _train(self, plan: Plan) -> Self:
         with listening(self.verbose, type(self).__name__) as listener:
-            trained = train(
-                plan.tasks, plan.architecture, plan.objective, plan.settings, listener=listener
-            )
-        plan.finish(trained)
+            carry_out([plan], listener=listener)
         return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Rows:

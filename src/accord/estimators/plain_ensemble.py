@@ -7,7 +7,8 @@ import torch
 from numpy.typing import ArrayLike
 
 from accord.ensemble import Scaling
-from accord.estimators.network_ensemble import NetworkEnsembleRegressor, Plan, Rows
+from accord.estimators.network_ensemble import NetworkEnsembleRegressor, Rows
+from accord.estimators.plans import Plan
 from accord.training import Objective
 
 

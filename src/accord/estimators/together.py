@@ -1,11 +1,12 @@
 """Train many estimators as few stacks."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accord.estimators.network_ensemble import NetworkEnsembleRegressor, Plan
+from accord.estimators.network_ensemble import NetworkEnsembleRegressor
 from accord.estimators.pbp import PBPRegressor, fit_as_stack
-from accord.training import Listener, train
+from accord.estimators.plans import carry_out
+from accord.training import Listener
 
 Job = tuple[Any, ...]  # (estimator, X, y) or (estimator, X, y, fit options)
 
@@ -35,34 +36,5 @@ def fit_together(jobs: Iterable[Job], *, listener: Listener | None = None) -> li
         else:
             estimator.fit(X, y, **fit_options)
     fit_as_stack(filters, listener)
-    for group in _groups(plans):
-        tasks = [task for plan in group for task in plan.tasks]
-        first = group[0]
-        trained = iter(
-            train(tasks, first.architecture, first.objective, first.settings, listener=listener)
-        )
-        for plan in group:
-            plan.finish([next(trained) for _ in plan.tasks])
+    carry_out(plans, listener=listener)
     return estimators
-
-
-def _groups(plans: Sequence[Plan]) -> list[list[Plan]]:
-    groups: list[list[Plan]] = []
-    for plan in plans:
-        for group in groups:
-            if _alike(plan, group[0]):
-                group.append(plan)
-                break
-        else:
-            groups.append([plan])
-    return groups
-
-
-def _alike(one: Plan, other: Plan) -> bool:
-    return (
-        one.architecture == other.architecture
-        and one.objective == other.objective
-        and one.settings == other.settings
-        and list(one.tasks[0].columns) == list(other.tasks[0].columns)
-        and (one.tasks[0].adversarial_step is None) == (other.tasks[0].adversarial_step is None)
-    )
