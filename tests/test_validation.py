@@ -138,6 +138,16 @@ def test_level_is_the_share_of_true_models_rejected() -> None:
     assert found.agreement.mean == pytest.approx(0.9, abs=0.01)
 
 
+def test_draws_are_taken_for_a_model() -> None:
+    draws = np.random.default_rng(0).normal(size=(4000, 12))
+    found = hypothesis_test(Empirical(MU + 0.3 * draws), Y)
+    usual = hypothesis_test(Normal(MU, 0.3), Y)
+    np.testing.assert_allclose(found.p_value, usual.p_value, atol=0.04)
+    sampled = reliability(10.0 + 0.2 * draws[:, 0], OBSERVED, tolerance=0.5)
+    law = reliability(Normal(10.0, 0.2), OBSERVED, tolerance=0.5)
+    assert abs(sampled.probability - law.probability) <= 4 * sampled.standard_error
+
+
 # Area metric
 
 
