@@ -1,0 +1,44 @@
+"""BVMRegressor as the model of other libraries' adapters."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from accord import BVMRegressor
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(400, 2))
+    return x, x[:, 0] ** 2 + 0.1 * rng.normal(size=400)
+
+
+def make_model():
+    return BVMRegressor(epochs=10, tolerance=0.02, random_state=0)
+
+
+def test_mapie_conformalises_it(data):
+    mapie = pytest.importorskip("mapie.regression", reason="mapie is in the [test] extra")
+    x, y = data
+    conformal = mapie.SplitConformalRegressor(
+        estimator=make_model().fit(x[:200], y[:200]), confidence_level=0.9, prefit=True
+    ).conformalize(x[200:300], y[200:300])
+    point, bounds = conformal.predict_interval(x[300:])
+    assert point.shape == (100,)
+    inside = (bounds[:, 0, 0] <= y[300:]) & (y[300:] <= bounds[:, 1, 0])
+    assert inside.mean() > 0.8
+
+
+@pytest.mark.filterwarnings("ignore")  # the adapter's own
+def test_skpro_wraps_it(data):
+    adapters = pytest.importorskip(
+        "skpro.regression.adapters.sklearn", reason="skpro: [test] extra"
+    )
+    x, y = data
+    frame, target = pd.DataFrame(x, columns=["a", "b"]), pd.DataFrame({"y": y})
+    wrapped = adapters.SklearnProbaReg(make_model()).fit(frame, target)
+    mean, std = make_model().fit(x, y).predict(x, return_std=True)
+    dist = wrapped.predict_proba(frame)
+    np.testing.assert_allclose(dist.mean().to_numpy()[:, 0], mean)
+    np.testing.assert_allclose(dist.var().to_numpy()[:, 0], std**2)
