@@ -19,7 +19,7 @@ def make_model():
 
 
 def test_mapie_conformalises_it(data):
-    mapie = pytest.importorskip("mapie.regression", reason="mapie is in the [test] extra")
+    mapie = pytest.importorskip("mapie.regression", reason="needs mapie")
     x, y = data
     conformal = mapie.SplitConformalRegressor(
         estimator=make_model().fit(x[:200], y[:200]), confidence_level=0.9, prefit=True
@@ -32,9 +32,7 @@ def test_mapie_conformalises_it(data):
 
 @pytest.mark.filterwarnings("ignore")  # the adapter's own
 def test_skpro_wraps_it(data):
-    adapters = pytest.importorskip(
-        "skpro.regression.adapters.sklearn", reason="skpro: [test] extra"
-    )
+    adapters = pytest.importorskip("skpro.regression.adapters.sklearn", reason="needs skpro")
     x, y = data
     frame, target = pd.DataFrame(x, columns=["a", "b"]), pd.DataFrame({"y": y})
     wrapped = adapters.SklearnProbaReg(make_model()).fit(frame, target)
