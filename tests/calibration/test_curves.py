@@ -62,6 +62,12 @@ def test_weights_count_as_repetitions():
     torch.testing.assert_close(equal, curve_through_scores(scores)(x))
 
 
+def test_one_row_with_all_the_weight_leaves_a_curve():
+    curve = curve_through_scores(SCORES["normal"], weight=np.r_[1e9, np.ones(299)])
+    x = torch.linspace(-9, 9, 101, dtype=torch.float64)
+    assert torch.all(curve(x).diff() > 0)
+
+
 def test_tails_follow_the_chords_to_the_middle():
     curve = MonotoneCurve(np.array([-1.0, 0.0, 1.0]), np.array([-3.0, 0.0, 2.0]))
     x = torch.tensor([-10.0, 10.0], dtype=torch.float64)

@@ -26,7 +26,7 @@ def test_closed_form_is_the_optimum_of_the_likelihood(rows):
     found = optimize.minimize_scalar(loss, bounds=(-3, 3), method="bounded")
     assert closed[0] == pytest.approx(np.exp(found.x), rel=1e-4)
     assert closed[0] == pytest.approx(np.sqrt(np.mean(((y - mean) / std) ** 2)), rel=1e-12)
-    np.testing.assert_allclose(_most_likely_factors(Normal(mean, std), y), closed, rtol=1e-6)
+    np.testing.assert_allclose(_most_likely_factors(Normal(mean, std), y, mean), closed, rtol=1e-6)
 
 
 def test_laplace_has_its_own_closed_form(rows):

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
+from torch import Tensor
 
 from accord._checks import check_finite, check_same_shape
 from accord.distributions import Distribution
@@ -48,6 +49,21 @@ def checked_targets(dist: Distribution, y: ArrayLike, *, at_least: int) -> Float
             "Hold out more rows, or use method 'variance', which needs the fewest."
         )
     return targets
+
+
+def moments_of(dist: Distribution) -> tuple[Floats, Floats]:
+    """Mean and standard deviation as arrays, which methods on (μ, σ) need finite."""
+    mean, std = as_floats(dist.mean), as_floats(dist.std)
+    for name, values in (("mean", mean), ("standard deviation", std)):
+        check_finite(f"the {name} of dist", values, remedy="Use method 'isotonic'.")
+    return mean, std
+
+
+def as_floats(values: Any) -> Floats:
+    """A distribution's answer as an array, also where it was built from tensors."""
+    if isinstance(values, Tensor):
+        values = values.detach().cpu()
+    return np.asarray(values, dtype=np.float64)
 
 
 def checked_outputs(calibrator: Calibrator, dist: Distribution, n_outputs: str) -> None:

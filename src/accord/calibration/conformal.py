@@ -7,7 +7,7 @@ import torch
 from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_finite, check_positive
-from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets
+from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
 from accord.calibration.conformal_predictive import ConformalPredictive, Ranks
 from accord.calibration.curves import MonotoneCurve, curve_through_scores
 from accord.calibration.reshaped import Reshaped
@@ -56,7 +56,8 @@ class Conformal(Calibrator):
         """
         targets = checked_targets(dist, y, at_least=2)
         weights = _checked_weight(weight, len(targets))
-        scores = ((targets - dist.mean) / dist.std).reshape(len(targets), -1)
+        mean, std = moments_of(dist)
+        scores = ((targets - mean) / std).reshape(len(targets), -1)
         order = np.argsort(scores, axis=0, kind="stable")
         self.scores_ = np.take_along_axis(scores, order, axis=0).T
         self.weight_ = weights[order].T

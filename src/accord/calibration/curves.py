@@ -104,7 +104,7 @@ def curve_through_scores(scores: Floats, *, weight: Floats | None = None) -> Mon
         tensor([-1.,  0.,  1.])
     """
     weight = np.ones_like(scores) if weight is None else weight
-    n = effective_size(weight)
+    n = max(effective_size(weight), 2.0)  # one row alone says nothing of the spread
     outermost = ndtri(n / (n + 1))
     half = int(np.clip(round(0.6 * n ** (1 / 3)), 1, _MAX_KNOTS // 2))
     values = np.linspace(-outermost, outermost, 2 * half + 1)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from accord._checks import RandomState, check_count, check_positive, generator_from
 from accord.calibration.affine import rescale
-from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets
+from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
 from accord.calibration.variance import VarianceScaling
 from accord.distributions import Distribution
 
@@ -102,10 +102,7 @@ class ExtraLayers(Calibrator):
             tolerance_change=1e-8,
             line_search_fn="strong_wolfe",
         )
-        mean, std, y = (
-            torch.from_numpy(np.array(part, dtype=np.float64))
-            for part in (dist.mean, dist.std, targets)
-        )
+        mean, std, y = (torch.tensor(part) for part in (*moments_of(dist), targets))
 
         def closure() -> Tensor:
             optimizer.zero_grad()
@@ -144,7 +141,7 @@ def _features(dist: Distribution) -> Floats:
 
     **Shape**: dist (N,) or (N, K) → (K, N, 2).
     """
-    mean, std = (np.asarray(part, dtype=np.float64) for part in (dist.mean, dist.std))
+    mean, std = moments_of(dist)
     pairs = np.stack([mean, np.log(std)], axis=-1)
     return np.moveaxis(pairs.reshape(len(pairs), -1, 2), 1, 0)
 

@@ -9,6 +9,7 @@ import torch
 from sklearn.pipeline import Pipeline
 from torch import Tensor
 
+from accord.calibration.calibrator import as_floats
 from accord.calibration.reshaped import Reshaped
 from accord.distributions import Decomposed, Distribution, Mixture, Normal, Smoothed
 from accord.distributions.families import LocationScale
@@ -58,8 +59,8 @@ def concatenated(parts: Sequence[Distribution]) -> Distribution:
     columns = iter(list(zip(*(_tensors(part) for part in parts), strict=True)))
     whole = parts[0]._map(lambda _, lead: torch.cat(next(columns), dim=lead))
     # What is not held per row (weights of members, degrees of freedom) must agree as well.
-    expected = np.concatenate([np.asarray(part.std) for part in parts])
-    if not np.allclose(whole.std, expected, rtol=1e-6):
+    expected = np.concatenate([as_floats(part.std) for part in parts])
+    if not np.allclose(as_floats(whole.std), expected, rtol=1e-6):
         raise ValueError(_UNLIKE)
     return whole
 

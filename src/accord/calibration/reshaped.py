@@ -31,7 +31,8 @@ class Reshaped(Distribution):
     With z(y) = Φ⁻¹(F(y)) its density is g(y) = f(y) T'(z) φ(T(z)) / φ(z): positive wherever the
     base's is, and finite, because T' is. Both tails of F are used, so nothing is lost far from the
     centre. Mean and variance come from Gauss–Legendre quadrature of the cdf (errors of about 1e-4
-    deviations); the epistemic share of the variance is the base's.
+    deviations); the epistemic share of the variance is the base's. Power-law tails (Student-t)
+    that are stretched become heavier, and may lose their moments.
 
     Args:
         base: Before reshaping.

@@ -9,7 +9,13 @@ from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import minimize_scalar
 
 from accord.calibration.affine import rescale
-from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets
+from accord.calibration.calibrator import (
+    Calibrator,
+    as_floats,
+    checked_outputs,
+    checked_targets,
+    moments_of,
+)
 from accord.distributions import Decomposed, Distribution, Normal
 
 Floats = NDArray[np.float64]
@@ -45,11 +51,12 @@ class VarianceScaling(Calibrator):
         """
         targets = checked_targets(dist, y, at_least=2)
         plain = dist.base if isinstance(dist, Decomposed) else dist
+        mean, std = moments_of(dist)
         if isinstance(plain, Normal):
-            squares = np.square((targets - plain.mean) / plain.std)
+            squares = np.square((targets - mean) / std)
             factor = np.sqrt(np.atleast_1d(squares.mean(axis=0)))
         else:
-            factor = _most_likely_factors(dist, targets)
+            factor = _most_likely_factors(dist, targets, mean)
         self.factor_ = np.clip(factor, *np.exp(_RANGE))
         self.n_outputs_ = len(self.factor_)
         return self
@@ -63,14 +70,13 @@ class VarianceScaling(Calibrator):
         return rescale(dist, self.factor_)
 
 
-def _most_likely_factors(dist: Distribution, y: Floats) -> Floats:
+def _most_likely_factors(dist: Distribution, y: Floats, mean: Floats) -> Floats:
     """The best of a grid of factors, then a search between its neighbours, per output."""
-    mean = dist.mean
 
     def losses(log_factor: float) -> Floats:
         """−log of the stretched density, f(μ + (y − μ)/s)/s, averaged over the rows."""
-        log_density = dist.log_prob(mean + (y - mean) * np.exp(-log_factor))
-        return np.atleast_1d(np.asarray(log_factor - log_density.mean(axis=0)))
+        log_density = as_floats(dist.log_prob(mean + (y - mean) * np.exp(-log_factor)))
+        return np.atleast_1d(log_factor - log_density.mean(axis=0))
 
     grid = np.linspace(*_RANGE, _GRID)
     on_grid = np.stack([losses(step) for step in grid])
