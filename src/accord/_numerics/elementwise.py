@@ -11,9 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-BLOCK = 1 << 15  # elements: a score of float64 temporaries of this length stays in a cache
+BLOCK = 1 << 16  # elements: few enough for a cache, enough for their overhead not to count
 
-Compute = Callable[..., tuple[Tensor, ...]]
+Compute = Callable[..., Sequence[Tensor]]
 """(*tensors, wanted=…) → the value, then the derivative by each tensor whose ``wanted`` is true."""
 
 
@@ -31,21 +31,25 @@ def in_blocks(compute: Compute, tensors: Sequence[Tensor], wanted: Sequence[bool
     Of the others, one that repeats a single number is handed on as that number.
     """
     first = tensors[0]
-    n, shape = first.numel(), first.shape
-    flat = [x[(0,) * x.ndim] if i and _repeats(x) else x.reshape(-1) for i, x in enumerate(tensors)]
-    if n <= BLOCK:
-        return [x.to(first.dtype).view(shape) for x in compute(*flat, wanted=wanted)]
-    results = [torch.empty_like(flat[0]) for _ in range(1 + sum(wanted))]
-    for start in range(0, n, BLOCK):
-        piece = slice(start, start + BLOCK)
-        part = compute(*(x[piece] if x.ndim else x for x in flat), wanted=wanted)
-        for whole, x in zip(results, part, strict=True):
-            whole[piece] = x
-    return [x.view(shape) for x in results]
+    flat = [first.reshape(-1), *(_flat(x) for x in tensors[1:])]
+    n, dtype = len(flat[0]), first.dtype
+    if 0 < n <= BLOCK:
+        parts = compute(*flat, wanted=wanted)
+        results = [x if x.dtype == dtype else x.to(dtype) for x in parts]
+    else:
+        results = [torch.empty_like(flat[0]) for _ in range(1 + sum(wanted))]
+        for start in range(0, n, BLOCK):
+            piece = slice(start, start + BLOCK)
+            part = compute(*(x[piece] if x.ndim else x for x in flat), wanted=wanted)
+            for whole, x in zip(results, part, strict=True):
+                whole[piece] = x
+    return results if first.ndim == 1 else [x.view(first.shape) for x in results]
 
 
-def _repeats(x: Tensor) -> bool:
-    return x.numel() > 0 and not any(x.stride())
+def _flat(x: Tensor) -> Tensor:
+    if x.numel() > 0 and not any(x.stride()):
+        return x[(0,) * x.ndim]
+    return x.reshape(-1)
 
 
 class _Elementwise(torch.autograd.Function):

@@ -18,8 +18,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from accord._numerics.elementwise import Compute, elementwise, in_blocks
-from accord._numerics.kernel import HasKernel, Kernel, NarrowForm, Partials
+from accord._numerics.elementwise import elementwise, in_blocks
+from accord._numerics.kernel import HasKernel, Kernel, Partials
+from accord._numerics.single import single_loss
 
 
 def log_within(family: HasKernel, z: Tensor, h: Tensor, *, density: bool = False) -> Tensor:
@@ -81,57 +82,23 @@ def agreement_slopes(
     **Shape**: all of one shape; ``eps`` may also be a single number.
     """
     compute = partial(_agreement, family.kernel, density)
-    wanted = (True, True, False, by_eps)
-    if density and mu.dtype == torch.float32 and family.kernel.narrow_form is not None:
-        form = family.kernel.narrow_form
-        results = _mostly_narrow(compute, form, family.kernel.variance, (mu, var, t, eps), wanted)
-    else:
-        results = in_blocks(compute, (mu, var, t, eps), wanted)
+    results = in_blocks(compute, (mu, var, t, eps), (True, True, False, by_eps))
     return AgreementSlopes(*results, *(() if by_eps else (None,)))
 
 
-def _mostly_narrow(
-    compute: Compute,
-    form: NarrowForm,
-    variance: float,
-    arguments: tuple[Tensor, Tensor, Tensor, Tensor],
-    wanted: Sequence[bool],
-) -> list[Tensor]:
-    """``compute`` where the tolerance is wide; elsewhere the same in float32 and few operations.
-
-    A batch of a training step is small, so that every operation counts.
-    """
-    mu, var, t, eps = arguments
-    rate = torch.rsqrt(var).mul_(math.sqrt(variance))
-    z, h = (t - mu).mul_(rate), rate * eps
-    narrow = form.holds(z, h)
-    all_narrow = bool(narrow.all())
-    if not all_narrow:
-        z, h = z * narrow, h * narrow
-    value, dz, dh, ds = form.slopes(z.reshape(-1), h.reshape(-1))
-    flat_rate = rate.reshape(-1)
-    results = [value.add_(torch.log(flat_rate)).neg_(), dz.mul_(flat_rate)]
-    results.append(ds.mul_(flat_rate).mul_(flat_rate).mul_(0.5 / variance))
-    if wanted[3]:
-        results.append(dh.mul_(flat_rate).neg_())
-    if not all_narrow:
-        index = narrow.reshape(-1).logical_not_().nonzero().squeeze(1)
-        parts = [x.expand_as(mu).reshape(-1)[index] for x in arguments]
-        for whole, part in zip(results, compute(*parts, wanted=wanted), strict=True):
-            whole.index_copy_(0, index, part.to(whole.dtype))
-    return [x.view(mu.shape) for x in results]
-
-
 def _agreement(
-    kernel: Kernel,
-    density: bool,
-    mu: Tensor,
-    var: Tensor,
-    t: Tensor,
-    eps: Tensor,
-    *,
-    wanted: Sequence[bool],
-) -> tuple[Tensor, ...]:
+    kernel: Kernel, density: bool, *inputs: Tensor, wanted: Sequence[bool]
+) -> Sequence[Tensor]:
+    if kernel.has_single_form and inputs[0].dtype == torch.float32:
+        far_loss = partial(_in_double, kernel)
+        return single_loss(inputs, density, wanted, far_loss=far_loss)
+    return _in_double(kernel, inputs, density, wanted)
+
+
+def _in_double(
+    kernel: Kernel, inputs: Sequence[Tensor], density: bool, wanted: Sequence[bool]
+) -> list[Tensor]:
+    mu, var, t, eps = inputs
     kind = _working(mu)
     eps = eps.to(kind)
     error, rate = t.to(kind, copy=True).sub_(mu), var.to(kind, copy=True).rsqrt_()
@@ -152,7 +119,7 @@ def _agreement(
         results += [-by_mu]
     if wanted[3]:
         results += [_width_slope(out, eps, rate, density=density).neg_()]
-    return tuple(results)
+    return results
 
 
 def _within(

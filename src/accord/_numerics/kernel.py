@@ -22,13 +22,6 @@ class Partials(NamedTuple):
     narrow: Tensor | None
 
 
-class NarrowForm(NamedTuple):
-    """A form for narrow intervals in few operations, to the digits of float32."""
-
-    holds: Callable[[Tensor, Tensor], Tensor]  # (z, h) → where it does
-    slopes: Callable[[Tensor, Tensor], tuple[Tensor, Tensor, Tensor, Tensor]]  # as in Partials
-
-
 class Kernel(ABC):
     """The density f of a family in the unit of length in which its formulas are shortest.
 
@@ -38,7 +31,7 @@ class Kernel(ABC):
 
     unit: float = 1.0
     variance: float
-    narrow_form: NarrowForm | None = None
+    has_single_form: bool = False  # whether the forms for float32 are those of this family
 
     @abstractmethod
     def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, single: bool) -> Partials:
@@ -62,23 +55,15 @@ def mirrored(z: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return z.abs(), torch.where(flip, -b, a), torch.where(flip, -a, b)
 
 
-Piece = tuple[Tensor, Callable[..., tuple[Tensor, ...]]]
-
-
-def piecewise(pieces: Sequence[Piece], *args: Tensor) -> tuple[Tensor, ...]:
-    """Each function on the elements of its own mask; the masks are disjoint and cover everything.
-
-    Only what a piece owns is computed, and a piece that owns everything gets the arguments whole.
-    """
-    out: tuple[Tensor, ...] = ()
-    for mask, function in pieces:
-        index = mask.nonzero().squeeze(1)
-        if len(index) == len(mask):
-            return function(*args)
-        if len(index) == 0:
-            continue
-        part = function(*(x[index] for x in args))
-        out = out or tuple(torch.empty_like(args[0]) for _ in part)
-        for whole, x in zip(out, part, strict=True):
-            whole.index_copy_(0, index, x)
-    return out
+def amend(
+    out: Sequence[Tensor],
+    mask: Tensor,
+    function: Callable[..., tuple[Tensor, ...]],
+    *args: Tensor,
+) -> None:
+    """Write over the results, where the mask is true, those of a function made for such cases."""
+    index = mask.nonzero().squeeze(1)
+    if len(index) == 0:
+        return
+    for whole, part in zip(out, function(*(x.index_select(0, index) for x in args)), strict=True):
+        whole.index_copy_(0, index, part)

@@ -14,7 +14,7 @@ from scipy import special
 from torch import Tensor
 
 from accord._numerics.family import StandardFamily
-from accord._numerics.kernel import Kernel, Partials, mirrored, piecewise
+from accord._numerics.kernel import Kernel, Partials, amend, mirrored
 
 HALF_NODES, HALF_WEIGHTS = (x[8:].tolist() for x in np.polynomial.legendre.leggauss(16))
 DECAY_NODES, DECAY_WEIGHTS = (x.tolist() for x in np.polynomial.laguerre.laggauss(10))
@@ -44,12 +44,14 @@ class StudentTKernel(Kernel):
         away = torch.hypot(x, torch.tensor(math.sqrt(self.df), dtype=x.dtype, device=x.device))
         narrow = h * math.sqrt(self.df + 1) <= 0.3 * away
         narrow &= h * (x / away) * ((self.df + 1) / away) <= 4
-        beside = ~narrow & (a > 0)
-        pieces = ((narrow, self._narrow), (beside, self._beside), (~narrow & ~beside, self._across))
-        value, dz, dh, ds = piecewise(pieces, x, h, a, b)
+        beside = a > 0
+        value, dz, dh, ds = (torch.empty_like(x) for _ in range(4))
+        amend((value, dz, dh, ds), narrow, self._narrow, x, h)
+        amend((value, dz, dh, ds), ~narrow & beside, self._beside, a, b)
+        amend((value, dz, dh, ds), ~narrow & ~beside, self._across, a, b)
         return Partials(value, torch.where(flip, -dz, dz), dh, ds, narrow)
 
-    def _narrow(self, z: Tensor, h: Tensor, _a: Tensor, _b: Tensor) -> tuple[Tensor, ...]:
+    def _narrow(self, z: Tensor, h: Tensor) -> tuple[Tensor, ...]:
         n = self.df
         total, slope, growth = (torch.zeros_like(z) for _ in range(3))
         scale = 1 / (n + z * z)
@@ -65,12 +67,12 @@ class StudentTKernel(Kernel):
         dz, dh = slope / total, growth / total
         return self.log_pdf(z) + torch.log(total), dz, dh, 1 + z * dz + h * dh
 
-    def _beside(self, _z: Tensor, _h: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    def _beside(self, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
         outer = self.log_tail(a)
         value = outer + torch.log1p(-torch.exp(self.log_tail(b) - outer))
         return self._slopes(a, b, value)
 
-    def _across(self, _z: Tensor, _h: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
+    def _across(self, a: Tensor, b: Tensor) -> tuple[Tensor, ...]:
         outside = torch.exp(self.log_tail(-a)) + torch.exp(self.log_tail(b))
         return self._slopes(a, b, torch.log1p(-outside))
 
