@@ -143,7 +143,7 @@ def choose(
         case "validate":
             target = inside
         case "robust":
-            target = outside
+            target = np.where(_widest_as_good(scores[unusual]), outside, np.inf)
         case "local":
             bearable = inside <= inside[0, 0] + IN_DISTRIBUTION_SLACK
             target = np.where(bearable, outside, np.inf)
@@ -152,3 +152,23 @@ def choose(
         values, inside[:, column], outside[:, column], float(values[row]), float(relative[column])
     )
     return int(row), curve
+
+
+def _widest_as_good(scores: Floats) -> NDArray[np.bool_]:
+    """Where the widest tolerance stands that is as good as the best, to one standard error.
+
+    Few outliers decide an outlier score. Where it cannot tell two tolerances apart, the wider one
+    is the safer one.
+
+    **Shape**: scores (S, G, R) → (G, R), true once.
+    """
+    mean = scores.mean(axis=0)
+    best = np.unravel_index(np.argmin(mean), mean.shape)
+    worse = scores - scores[:, best[0], best[1], None, None]
+    n_splits = len(scores)
+    error = worse.std(axis=0, ddof=1) / np.sqrt(n_splits) if n_splits > 1 else 0.0 * mean
+    good = worse.mean(axis=0) <= error
+    widest = np.zeros_like(good)
+    row = int(np.flatnonzero(good.any(axis=1))[-1])
+    widest[row, int(np.argmin(np.where(good[row], mean[row], np.inf)))] = True
+    return widest

@@ -1,7 +1,7 @@
 """The paper's method as an estimator: networks trained to agree with the data within ε."""
 
 import math
-from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -17,7 +17,6 @@ from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import (
     NetworkEnsembleRegressor,
     Rows,
-    TargetScaling,
 )
 from accord.estimators.plans import Plan
 from accord.estimators.predictive import (
@@ -27,7 +26,6 @@ from accord.estimators.predictive import (
     member_moments,
 )
 from accord.estimators.targets import with_target_knowledge
-from accord.networks import Activation
 from accord.objectives import (
     Agreement,
     ByAutograd,
@@ -47,7 +45,7 @@ from accord.tolerance import (
     ToleranceCurve,
     choose,
 )
-from accord.training import Objective, Optimizer, Schedule, Task, Trained
+from accord.training import Objective, Task, Trained
 
 Tolerance = float | Literal["learn"] | Choice | ArrayLike
 # Where a learnt tolerance starts, as a fraction of the range: of the order of the first σ, since
@@ -70,6 +68,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class BVMRegressor(NetworkEnsembleRegressor):
     """Ensemble of networks trained on the probability of agreement with the data.
 
@@ -78,10 +77,6 @@ class BVMRegressor(NetworkEnsembleRegressor):
     density whose likelihood training maximises (docs/theory.md).
 
     Args:
-        n_members: Networks in the ensemble.
-        hidden: Units of each hidden layer.
-        activation: Of the hidden layers.
-        dropout: Share of hidden units dropped in training.
         tolerance: ε. A number is a fraction of the targets' range (0: exact agreement, NLL); an
             array has a value per row in target units; ``"learn"`` trains it; ``"validate"`` and
             ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
@@ -90,18 +85,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
         df: Degrees of freedom of the Student-t family.
         predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
         combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
-        target_scaling: Targets to the ``"range"`` [0, 1] or to ``"standard"`` deviation 1.
         mean_head, variance_head: From raw outputs to mean and variance of scaled targets.
-        epochs, batch_size, optimizer, learning_rate, weight_decay, schedule, clip_norm: Of
-            training; ``clip_norm`` bounds each member's gradient.
-        early_stopping: Stop a member once its loss on held-out rows has not improved for
-            ``patience`` epochs, and restore its best state; ``validation_fraction`` of the rows
-            are held out for that.
-        device, dtype, memory_budget: Where and how the stack is trained; larger stacks than
-            ``memory_budget`` bytes are trained in slices.
-        warm_start: Let ``fit`` go on from the networks of the last one.
-        random_state: Seed of everything random.
-        verbose: 1 for a progress bar.
+        Others as in :class:`~accord.estimators.network_ensemble.NetworkEnsembleRegressor`.
 
     Attributes:
         tolerance_: ε in use, as a fraction of the targets' range (ε₀ if local; the members' mean
@@ -121,66 +106,13 @@ class BVMRegressor(NetworkEnsembleRegressor):
         True
     """
 
-    def __init__(
-        self,
-        *,
-        n_members: int = 5,
-        hidden: Sequence[int] = (50,),
-        activation: Activation = "relu",
-        dropout: float = 0.0,
-        tolerance: Tolerance = "local",
-        family: FamilyName = "normal",
-        df: float | None = None,
-        predictive: Literal["smoothed", "model"] = "smoothed",
-        combine: Combine = "mixture",
-        target_scaling: TargetScaling = "range",
-        mean_head: MeanHead = "sigmoid",
-        variance_head: VarianceHead = "sigmoid",
-        epochs: int = 40,
-        batch_size: int = 16,
-        optimizer: Optimizer = "adam",
-        learning_rate: float = 3e-3,
-        weight_decay: float = 0.0,
-        schedule: Schedule = "constant",
-        clip_norm: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        device: str = "cpu",
-        dtype: Literal["float32", "float64"] = "float32",
-        memory_budget: int = 2 * 2**30,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_members = n_members
-        self.hidden = hidden
-        self.activation = activation
-        self.dropout = dropout
-        self.tolerance = tolerance
-        self.family = family
-        self.df = df
-        self.predictive = predictive
-        self.combine = combine
-        self.target_scaling = target_scaling
-        self.mean_head = mean_head
-        self.variance_head = variance_head
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.clip_norm = clip_norm
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.device = device
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    tolerance: Tolerance = "local"
+    family: FamilyName = "normal"
+    df: float | None = None
+    predictive: Literal["smoothed", "model"] = "smoothed"
+    combine: Combine = "mixture"
+    mean_head: MeanHead = "sigmoid"
+    variance_head: VarianceHead = "sigmoid"
 
     def fit(
         self,

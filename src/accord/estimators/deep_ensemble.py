@@ -1,7 +1,6 @@
 """Deep Ensembles: every member a Gaussian per row, trained on its likelihood."""
 
-from collections.abc import Sequence
-from typing import Literal
+from dataclasses import dataclass
 
 import numpy as np
 import torch
@@ -13,11 +12,11 @@ from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import Rows, TargetScaling
 from accord.estimators.plain_ensemble import PlainEnsembleRegressor
 from accord.estimators.predictive import Combine, ensemble_distribution, member_moments
-from accord.networks import Activation
 from accord.objectives import GaussianLikelihood, Heads, MeanHead, VarianceHead
-from accord.training import Objective, Optimizer, Schedule
+from accord.training import Objective
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class DeepEnsembleRegressor(PlainEnsembleRegressor):
     r"""Ensemble of Gaussian networks trained on NLL, combined as a mixture.
 
@@ -49,64 +48,13 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         array([0.1, 0.3])
     """
 
-    def __init__(
-        self,
-        *,
-        n_members: int = 5,
-        hidden: Sequence[int] = (50,),
-        activation: Activation = "relu",
-        dropout: float = 0.0,
-        adversarial: bool = False,
-        adversarial_step: float = 0.01,
-        beta: float = 0.0,
-        combine: Combine = "mixture",
-        target_scaling: TargetScaling = "standard",
-        mean_head: MeanHead = "identity",
-        variance_head: VarianceHead = "softplus",
-        epochs: int = 40,
-        batch_size: int = 16,
-        optimizer: Optimizer = "adam",
-        learning_rate: float = 3e-3,
-        weight_decay: float = 0.0,
-        schedule: Schedule = "constant",
-        clip_norm: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        device: str = "cpu",
-        dtype: Literal["float32", "float64"] = "float32",
-        memory_budget: int = 2 * 2**30,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.n_members = n_members
-        self.hidden = hidden
-        self.activation = activation
-        self.dropout = dropout
-        self.adversarial = adversarial
-        self.adversarial_step = adversarial_step
-        self.beta = beta
-        self.combine = combine
-        self.target_scaling = target_scaling
-        self.mean_head = mean_head
-        self.variance_head = variance_head
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.clip_norm = clip_norm
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.device = device
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    adversarial: bool = False
+    adversarial_step: float = 0.01
+    beta: float = 0.0
+    combine: Combine = "mixture"
+    target_scaling: TargetScaling = "standard"
+    mean_head: MeanHead = "identity"
+    variance_head: VarianceHead = "softplus"
 
     @property
     def _heads(self) -> Heads:

@@ -96,7 +96,8 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         dist = self.predict_dist(X)
         log_density = np.asarray(dist.log_prob(np.asarray(y, dtype=float)))
         rows = log_density.reshape(len(log_density), -1).sum(axis=1)
-        return float(np.average(rows, weights=sample_weight))
+        weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        return float(np.average(rows, weights=weights))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file that is safe to load (``accord.load``)."""

@@ -1,7 +1,6 @@
 """Deep evidential regression: a normal-inverse-gamma distribution per row."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -17,9 +16,8 @@ from accord.ensemble import Scaling
 from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import Rows, TargetScaling
 from accord.estimators.plain_ensemble import PlainEnsembleRegressor
-from accord.networks import Activation
 from accord.objectives import ByAutograd
-from accord.training import Columns, Objective, Optimizer, Schedule
+from accord.training import Columns, Objective
 
 # Keeps ν and β away from 0, and with them the predictive variance finite.
 _FLOOR = 1e-4
@@ -72,6 +70,7 @@ class EvidentialLoss:
         return (nll + self.penalty * error.abs() * (2 * nu + alpha)).sum(-1)
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class EvidentialRegressor(PlainEnsembleRegressor):
     r"""Network that predicts a normal-inverse-gamma distribution of mean and variance per row.
 
@@ -90,10 +89,7 @@ class EvidentialRegressor(PlainEnsembleRegressor):
         uncertainty: ``"corrected"``, or ``"original"`` with four free outputs.
         penalty: λ, on evidence for wrong predictions.
         n_members: Networks; several are combined as a mixture.
-        hidden, activation, dropout, target_scaling, epochs, batch_size, optimizer, learning_rate,
-            weight_decay, schedule, clip_norm, early_stopping, validation_fraction, patience,
-            device, dtype, memory_budget, warm_start, random_state, verbose: As in
-            :class:`~accord.estimators.BVMRegressor`.
+        Others as in :class:`~accord.estimators.network_ensemble.NetworkEnsembleRegressor`.
 
     Example:
         >>> import numpy as np
@@ -105,56 +101,10 @@ class EvidentialRegressor(PlainEnsembleRegressor):
         array([0.1])
     """
 
-    def __init__(
-        self,
-        *,
-        uncertainty: Literal["corrected", "original"] = "corrected",
-        penalty: float = 0.01,
-        n_members: int = 1,
-        hidden: Sequence[int] = (50,),
-        activation: Activation = "relu",
-        dropout: float = 0.0,
-        target_scaling: TargetScaling = "standard",
-        epochs: int = 40,
-        batch_size: int = 16,
-        optimizer: Optimizer = "adam",
-        learning_rate: float = 3e-3,
-        weight_decay: float = 0.0,
-        schedule: Schedule = "constant",
-        clip_norm: float | None = None,
-        early_stopping: bool = False,
-        validation_fraction: float = 0.1,
-        patience: int = 10,
-        device: str = "cpu",
-        dtype: Literal["float32", "float64"] = "float32",
-        memory_budget: int = 2 * 2**30,
-        warm_start: bool = False,
-        random_state: int | np.random.RandomState | None = None,
-        verbose: int = 0,
-    ) -> None:
-        self.uncertainty = uncertainty
-        self.penalty = penalty
-        self.n_members = n_members
-        self.hidden = hidden
-        self.activation = activation
-        self.dropout = dropout
-        self.target_scaling = target_scaling
-        self.epochs = epochs
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.weight_decay = weight_decay
-        self.schedule = schedule
-        self.clip_norm = clip_norm
-        self.early_stopping = early_stopping
-        self.validation_fraction = validation_fraction
-        self.patience = patience
-        self.device = device
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.warm_start = warm_start
-        self.random_state = random_state
-        self.verbose = verbose
+    uncertainty: Literal["corrected", "original"] = "corrected"
+    penalty: float = 0.01
+    n_members: int = 1
+    target_scaling: TargetScaling = "standard"
 
     @property
     def _loss(self) -> EvidentialLoss:

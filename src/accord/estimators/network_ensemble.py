@@ -48,33 +48,53 @@ class Rows:
         return Rows(self.x[rows], self.y[rows], weight, more)
 
 
+# A dataclass, so that a setting which all share stands once: its ``__init__`` has every field as a
+# keyword and only assigns, which is what scikit-learn asks of one.
+@dataclass(kw_only=True, eq=False, repr=False)
 class NetworkEnsembleRegressor(DistributionalRegressor):
-    """An ensemble of stacked networks; abstract."""
+    """An ensemble of stacked networks; abstract.
 
-    # The settings that all share; concrete classes list them in their own ``__init__``.
-    n_members: int
-    hidden: Sequence[int]
-    activation: Activation
-    dropout: float
-    target_scaling: TargetScaling
-    epochs: int
-    batch_size: int
-    optimizer: Optimizer
-    learning_rate: float
-    weight_decay: float
-    schedule: Schedule
-    clip_norm: float | None
-    early_stopping: bool
-    validation_fraction: float
-    patience: int
-    device: str
-    dtype: Literal["float32", "float64"]
-    memory_budget: int
-    warm_start: bool
-    random_state: Any
-    verbose: int
+    Args:
+        n_members: Networks in the ensemble.
+        hidden: Units of each hidden layer.
+        activation: Of the hidden layers.
+        dropout: Share of hidden units dropped in training.
+        target_scaling: Targets to the ``"range"`` [0, 1] or to ``"standard"`` deviation 1.
+        epochs, batch_size, optimizer, learning_rate, weight_decay, schedule, clip_norm: Of
+            training; ``clip_norm`` bounds each member's gradient.
+        early_stopping: Stop a member once its loss on held-out rows has not improved for
+            ``patience`` epochs, and restore its best state; ``validation_fraction`` of the rows
+            are held out for that.
+        device, dtype, memory_budget: Where and how the stack is trained; larger stacks than
+            ``memory_budget`` bytes are trained in slices.
+        warm_start: Let ``fit`` go on from the networks of the last one.
+        random_state: Seed of everything random.
+        verbose: 1 for a progress bar.
+    """
 
-    parameters_: list[NDArray[Any]]
+    n_members: int = 5
+    hidden: Sequence[int] = (50,)
+    activation: Activation = "relu"
+    dropout: float = 0.0
+    target_scaling: TargetScaling = "range"
+    epochs: int = 40
+    batch_size: int = 16
+    optimizer: Optimizer = "adam"
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.0
+    schedule: Schedule = "constant"
+    clip_norm: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 10
+    device: str = "cpu"
+    dtype: Literal["float32", "float64"] = "float32"
+    memory_budget: int = 2 * 2**30
+    warm_start: bool = False
+    random_state: int | np.random.RandomState | None = None
+    verbose: int = 0
+
+    parameters_: list[NDArray[Any]] = field(init=False)
 
     @abstractmethod
     def _plan(self, X: Any, y: Any, **fit_options: Any) -> Plan:
