@@ -71,7 +71,7 @@ class Growth:
         growth = ((self.proximity_.distance(x) - self.start_) / self.width_)[:, None]
         beyond = BEYOND_EVIDENCE * (growth - self.farthest_).clip(min=0.0)
         half_width = growth.clip(0.0, _GROWTH_CAP) * unit + beyond * target_range
-        return np.minimum(half_width, target_range)
+        return np.asarray(np.minimum(half_width, target_range))
 
     def at(self, x: Floats) -> "Growth":
         """The same growth, with other rows in the place of the training rows."""
@@ -168,7 +168,7 @@ def _widest_as_good(scores: Floats) -> NDArray[np.bool_]:
     n_splits = len(scores)
     error = worse.std(axis=0, ddof=1) / np.sqrt(n_splits) if n_splits > 1 else 0.0 * mean
     good = worse.mean(axis=0) <= error
-    widest = np.zeros_like(good)
+    widest: NDArray[np.bool_] = np.zeros(good.shape, dtype=bool)
     row = int(np.flatnonzero(good.any(axis=1))[-1])
     widest[row, int(np.argmin(np.where(good[row], mean[row], np.inf)))] = True
     return widest

@@ -128,7 +128,7 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         rows = self._rows(X, y, sample_weight)
         grid = self._grid()
         (seed,) = self._seeds()
-        vars(self).pop("grid_log_likelihood_", None)  # of an earlier fit
+        self.__dict__.pop("grid_log_likelihood_", None)  # of an earlier fit
         if len(grid) == 1:
             return self._final_plan(rows, grid[0], seed)
         if len(rows) < 2:
