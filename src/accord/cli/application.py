@@ -37,6 +37,11 @@ class Misused(click.ClickException):
     exit_code = 2
 
 
+@final
+class Stopped(BaseException):
+    """Ctrl-C, or being told to end: unlike KeyboardInterrupt, training does not make do with it."""
+
+
 Failure = type[Failed] | type[Misused]
 
 
@@ -52,7 +57,7 @@ class Application(click.Group):
                 return super().invoke(ctx)
         except (click.ClickException, click.exceptions.Exit):
             raise
-        except KeyboardInterrupt:
+        except (KeyboardInterrupt, Stopped):
             raise _reported(ctx, "stopped. No file was written or changed.", Failed) from None
         except Exception as error:
             if ctx.meta.get(DEBUG):
@@ -132,11 +137,15 @@ for _command in (
 
 def main() -> NoReturn:
     """The console script."""
-    # Being told to stop is like Ctrl-C: temporary files go, old ones stay.
-    signal.signal(signal.SIGTERM, _stop)
-    application(prog_name="accord")
+    # Whoever says stop, temporary files go and old ones stay.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, _stop)
+    try:
+        application(prog_name="accord")
+    except Stopped:
+        sys.exit(1)
     sys.exit(0)
 
 
 def _stop(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+    raise Stopped

@@ -60,7 +60,9 @@ def complete_column(ctx: click.Context, param: click.Parameter, incomplete: str)
     """Column names of the table that stands earlier on the line, for shell completion."""
     from accord.tables import read_header
 
-    source = ctx.params.get("table") or ctx.params.get("predictions")
+    # While an option waits for its value, click leaves the arguments before it unassigned.
+    given = [ctx.params.get("table"), ctx.params.get("predictions"), *reversed(ctx.args)]
+    source = next((Path(word) for word in given if word and Path(word).is_file()), None)
     try:
         names = read_header(source) if source else []
     except (OSError, ValueError):

@@ -16,9 +16,19 @@ if TYPE_CHECKING:
 class Quiet:
     """Tells nothing."""
 
+    def plan(self, total: float) -> None: ...
     def stage(self, name: str, *, weight: float) -> None: ...
+    def advance(self, share: float) -> None: ...
+
+
+class Lines:
+    """A line per stage, for logs."""
+
     def plan(self, total: float) -> None: ...
     def advance(self, share: float) -> None: ...
+
+    def stage(self, name: str, *, weight: float) -> None:
+        click.echo(f"{name} …", err=True)
 
 
 class Bar:
@@ -44,9 +54,9 @@ class Bar:
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator["Progress"]:
-    """A progress bar on a terminal; nothing where no one watches."""
+    """A progress bar on a terminal, lines elsewhere, nothing if not wanted."""
     if quiet or not sys.stderr.isatty():
-        yield Quiet()
+        yield Quiet() if quiet else Lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn

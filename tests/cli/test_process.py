@@ -1,0 +1,79 @@
+"""The command as a process: quick help, Ctrl-C, being told to stop, a full disk."""
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+ACCORD = [sys.executable, "-c", "from accord.cli import main; main()"]
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from accord.cli import application\n"
+        "heavy = {'torch', 'pandas', 'pyarrow', 'numpy', 'sklearn', 'matplotlib', 'jinja2'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.strip() == "[]"
+
+
+@pytest.fixture
+def big_table(houses: pd.DataFrame, tmp_path: Path) -> Path:
+    path = tmp_path / "big.csv"
+    pd.concat([houses] * 40, ignore_index=True).to_csv(path, index=False)
+    return path
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "terminated"])
+def test_stopping_a_fit_leaves_nothing(big_table: Path, number: signal.Signals) -> None:
+    folder = big_table.parent
+    before = {path.name for path in folder.iterdir()}
+    process = subprocess.Popen(
+        [*ACCORD, "fit", str(big_table), "--target", "price"],
+        cwd=folder,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stderr is not None
+    while "Training" not in process.stderr.readline():
+        pass
+    time.sleep(1)  # into the training, which takes far longer
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "stopped" in errors
+    assert "Traceback" not in errors
+    assert {path.name for path in folder.iterdir()} == before
+
+
+@pytest.fixture
+def tiny_disk(tmp_path: Path) -> Iterator[Path]:
+    folder = tmp_path / "disk"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", str(folder)]
+    if not shutil.which("mount") or subprocess.run(mount, capture_output=True).returncode:
+        pytest.skip("mounting a small tmpfs needs rights that are not here")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_full_disk(tiny_disk: Path, model_file: Path, big_table: Path) -> None:
+    out = tiny_disk / "out.csv"
+    done = subprocess.run(
+        [*ACCORD, "predict", str(model_file), str(big_table), "-o", str(out)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+    )
+    assert done.returncode == 1
+    assert "the disk is full" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert list(tiny_disk.iterdir()) == []

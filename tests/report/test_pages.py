@@ -1,0 +1,149 @@
+"""The pages themselves: whole, self-contained, and deaf to hostile names."""
+
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from accord.report import compare_report, evaluate_report, fit_report, validate_report
+from accord.report.figures import plain
+from accord.workflows import (
+    FitResult,
+    compare_methods,
+    evaluate_table,
+    validate_predictions,
+)
+
+VOID = {"meta", "link", "br", "img"}
+
+
+class Outline(HTMLParser):
+    """Tags that are opened and closed in order, and what they hold."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.text: list[str] = []
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text.append(data)
+
+    def tags(self, name: str) -> list[dict[str, str | None]]:
+        return [attributes for tag, attributes in self.seen if tag == name]
+
+
+@pytest.fixture(scope="module")
+def page(fitted: FitResult) -> str:
+    return fit_report(fitted)
+
+
+def test_the_fit_report_holds_everything(page: str, fitted: FitResult) -> None:
+    outline = Outline(page)
+    assert outline.open == []
+    text = " ".join(" ".join(outline.text).split()).replace("\N{NO-BREAK SPACE}", " ")
+    for part in (
+        fitted.verdict.headline,
+        fitted.verdict.summary,
+        "Can the intervals be believed?",
+        "Where the uncertainty comes from",
+        "The most unusual rows",
+        "What the columns do",
+        "How training went",
+        "Model card",
+        fitted.model.card.sha256,
+        "trained on all 150 rows",
+    ):
+        assert part in text
+
+
+def test_every_figure_has_words(page: str) -> None:
+    figures = Outline(page).tags("svg")
+    assert len(figures) >= 8
+    assert all(svg.get("role") == "img" and svg.get("aria-label") for svg in figures)
+
+
+def test_nothing_is_loaded_from_elsewhere(page: str) -> None:
+    outline = Outline(page)
+    assert outline.tags("script") == []
+    for _, attributes in outline.seen:
+        for name in ("src", "href", "xlink:href"):
+            target = attributes.get(name) or "#"
+            assert target.startswith(("#", "data:")), target
+    assert "@import" not in page
+    assert not re.search(r"url\((?!#)", page)
+    policy = next(m for m in outline.tags("meta") if m.get("http-equiv"))
+    assert policy["content"] is not None
+    assert "default-src 'none'" in policy["content"]
+
+
+def test_ids_are_unique(page: str) -> None:
+    ids = [a["id"] for _, a in Outline(page).seen if "id" in a]
+    assert len(ids) == len(set(ids))
+
+
+def test_hostile_names_are_text(page: str) -> None:
+    assert "<script" not in page
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "<b>Kiel" not in page
+
+
+@pytest.mark.parametrize("name", ["$x$", "$\\frac{1}{", "\\", "a\nb", "=SUM(A1)", "%s {} {{7*7}}"])
+def test_names_are_neither_formulas_nor_templates(houses: pd.DataFrame, name: str) -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({name: rng.normal(size=40), "m": 1.0, "s": 1.0})
+    result = validate_predictions(frame, truth=name, mean="m", std="s", rule="within 1")
+    assert "49" not in plain("{{7*7}}")
+    from accord.report import figures
+
+    assert result.found is not None
+    svg = figures.intervals(result.found, target=name, wide=False)
+    assert svg.startswith("<svg")
+
+
+def test_evaluation_validation_comparison(fitted: FitResult, houses: pd.DataFrame) -> None:
+    evaluation = evaluate_report(evaluate_table(fitted.model, houses))
+    assert "Have the data drifted?" in evaluation
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"y": rng.normal(size=40), "m": 0.0, "s": 1.0})
+    gaussian = validate_predictions(frame, truth="y", mean="m", std="s", rule="within 1")
+    bare = validate_predictions(frame, truth="y", mean="m", rule="90% within 2")
+    compared = compare_methods(
+        houses, target="price", n_splits=1, methods=["MSE ensemble", "Deep ensemble"]
+    )
+    pages = [
+        evaluation,
+        validate_report(gaussian),
+        validate_report(bare),
+        compare_report(compared),
+    ]
+    for page in pages:
+        outline = Outline(page)
+        assert outline.open == []
+        assert "<script" not in page
+        assert all(svg.get("aria-label") for svg in outline.tags("svg"))
+    assert "MSE ensemble" in pages[-1]
+
+
+def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
+    from dataclasses import replace
+
+    from accord.report import figures
+
+    endless = replace(fitted.random, upper=np.full(len(fitted.random), np.inf))
+    assert "nan" not in figures.intervals(endless, target="price", wide=True).lower()

@@ -1,0 +1,74 @@
+"""All methods on the same rows."""
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from accord.tables import OptionError
+from accord.workflows import CompareResult, compare_methods
+from accord.workflows.methods import METHODS
+
+
+@pytest.fixture(scope="module")
+def compared(houses: pd.DataFrame) -> CompareResult:
+    return compare_methods(
+        houses, target="price", n_splits=2, methods=["Deep ensemble", "mse ensemble"]
+    )
+
+
+def test_all_methods_are_there_and_judged_on_the_same_rows(compared: CompareResult) -> None:
+    names = compared.methods()
+    assert names == ["Deep ensemble", "MSE ensemble"]
+    for kind in ("random", "unusual"):
+        rows = [list(compared.assessments[name, kind].rows) for name in names]
+        assert all(found == rows[0] for found in rows)
+
+
+def test_one_table_and_a_conclusion(compared: CompareResult, tmp_path: Path) -> None:
+    header, rows = compared.table()
+    assert header[0] == "method"
+    assert len(rows) == len(compared.methods())
+    assert all(len(row) == len(header) for row in rows)
+    best = compared.best("random").method
+    assert best in compared.conclusion()
+    compared.write_scores(tmp_path / "scores.csv")
+    assert len(pd.read_csv(tmp_path / "scores.csv")) == 2 * len(rows)
+    assert len(compared.to_json()["scores"]) == 2 * len(rows)
+
+
+def test_unknown_methods_are_named(houses: pd.DataFrame) -> None:
+    with pytest.raises(OptionError, match=r"got 'NGBost'\. Did you mean 'NGBoost'\?"):
+        compare_methods(houses, target="price", methods=["NGBost"])
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.name)
+def test_every_method_predicts_a_distribution(method: object) -> None:
+    import numpy as np
+
+    from accord.workflows.methods import Method
+
+    assert isinstance(method, Method)
+    if not method.installed:
+        pytest.skip(f"{method.package} is not installed")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    model = method.make(0)
+    if hasattr(model, "epochs"):
+        model.set_params(epochs=2)
+    model.fit(X, X[:, 0] + rng.normal(0, 0.1, 60))
+    dist = model.predict_dist(X[:5])
+    assert dist.shape == (5,)
+    assert np.all(np.asarray(dist.std) > 0)
+    assert np.isfinite(np.asarray(dist.log_prob(X[:5, 0]))).all()
+
+
+def test_peers_that_are_not_installed_are_named(
+    houses: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accord.workflows.methods.find_spec", lambda name: None)
+    result = compare_methods(
+        houses, target="price", n_splits=1, methods=["MSE ensemble", "CatBoost"]
+    )
+    assert result.absent == ("CatBoost",)
+    assert "Not installed: CatBoost." in result.conclusion()

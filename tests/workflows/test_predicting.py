@@ -1,0 +1,150 @@
+"""Predictions for files: order, columns, surprises, and memory that does not grow."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from accord.persistence import ModelFileError, save
+from accord.tables import OptionError, TableError
+from accord.workflows import FitResult, load_model, predict_table
+
+
+@pytest.fixture
+def new(houses: pd.DataFrame, tmp_path: Path) -> Path:
+    path = tmp_path / "new.csv"
+    houses.drop(columns="price").to_csv(path, index=False)
+    return path
+
+
+def test_every_row_gets_an_answer_in_order(
+    fitted: FitResult, houses: pd.DataFrame, new: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    result = predict_table(fitted.model, new, output=out, id_column="house")
+    table = pd.read_csv(out)
+    assert list(table.columns) == [
+        *("house", "mean", "std", "lower", "upper", "aleatoric", "epistemic", "unusual")
+    ]
+    assert tuple(table.columns) == result.columns
+    assert list(table["house"]) == list(houses["house"])
+    assert result.n_rows == len(table) == 150
+    assert (table["lower"] < table["mean"]).all()
+    assert (table["mean"] < table["upper"]).all()
+    total = np.hypot(table["aleatoric"], table["epistemic"])
+    np.testing.assert_allclose(total, table["std"], rtol=1e-6)
+
+
+def test_several_coverages_nest(fitted: FitResult, new: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.parquet"
+    predict_table(fitted.model, new, output=out, coverages=(0.5, 0.9))
+    table = pd.read_parquet(out)
+    assert (table["lower_90"] <= table["lower_50"]).all()
+    assert (table["upper_50"] <= table["upper_90"]).all()
+    with pytest.raises(OptionError, match="coverages must differ"):
+        predict_table(fitted.model, new, output=tmp_path / "b.csv", coverages=(0.5, 0.5))
+
+
+def test_batches_do_not_change_the_answer(
+    fitted: FitResult, houses: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    many = pd.concat([houses.drop(columns="price")] * 4, ignore_index=True)
+    many["sold"] = pd.to_datetime(many["sold"])
+    pq.write_table(pa.Table.from_pandas(many, preserve_index=False), tmp_path / "many.parquet")
+    predict_table(fitted.model, tmp_path / "many.parquet", output=tmp_path / "whole.parquet")
+    monkeypatch.setattr("accord.workflows.prediction._BATCH_ROWS", 64)
+    predict_table(fitted.model, tmp_path / "many.parquet", output=tmp_path / "parts.parquet")
+    whole, parts = (pd.read_parquet(tmp_path / f"{n}.parquet") for n in ("whole", "parts"))
+    pd.testing.assert_frame_equal(whole, parts, rtol=1e-5)
+    np.testing.assert_allclose(whole["mean"][:150], whole["mean"][450:], rtol=1e-5)
+
+
+def test_unseen_categories_and_gaps_are_predicted_and_counted(
+    fitted: FitResult, houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    odd = houses.drop(columns="price").iloc[:10].copy()
+    odd["town"] = odd["town"].astype(object)
+    odd.loc[odd.index[:3], "town"] = "Atlantis"
+    odd.loc[odd.index[4], "area"] = np.nan
+    odd.to_csv(tmp_path / "odd.csv", index=False)
+    result = predict_table(fitted.model, tmp_path / "odd.csv", output=tmp_path / "out.csv")
+    assert result.n_rows == 10
+    assert any("3 categories not seen in training in 'town'" in w for w in result.warnings)
+    assert any("'area'" in w and "missing value" in w for w in result.warnings)
+    assert np.isfinite(pd.read_csv(tmp_path / "out.csv")["mean"]).all()
+
+
+def test_a_row_from_another_world_is_flagged(
+    fitted: FitResult, houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    far = houses.drop(columns="price").iloc[:2].copy()
+    far.loc[far.index[1], ["area", "age"]] = [5000.0, 900.0]
+    far.to_csv(tmp_path / "far.csv", index=False)
+    result = predict_table(fitted.model, tmp_path / "far.csv", output=tmp_path / "out.csv")
+    table = pd.read_csv(tmp_path / "out.csv")
+    assert bool(table["unusual"][1])
+    assert result.n_unusual >= 1
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda f: f.drop(columns="area"), "'area' is missing"),
+        (lambda f: f.assign(colour="red"), "'colour' is not known to the model"),
+        (lambda f: f[["age", "area", *f.columns[3:]]], "stand in another order"),
+        (lambda f: f.assign(area="large"), "'area' must hold numbers, got 'large' in row 1"),
+        (lambda f: f.iloc[:0], "no rows"),
+    ],
+    ids=["missing", "extra", "reordered", "wrong type", "no rows"],
+)
+def test_tables_that_do_not_fit_leave_no_output(
+    fitted: FitResult, houses: pd.DataFrame, tmp_path: Path, change: object, message: str
+) -> None:
+    assert callable(change)
+    change(houses.drop(columns="price")).to_csv(tmp_path / "bad.csv", index=False)
+    with pytest.raises(TableError, match=message):
+        predict_table(fitted.model, tmp_path / "bad.csv", output=tmp_path / "out.csv")
+    assert [path.name for path in tmp_path.iterdir()] == ["bad.csv"]
+
+
+def test_names_alone_can_match_columns(
+    fitted: FitResult, houses: pd.DataFrame, new: Path, tmp_path: Path
+) -> None:
+    plain = predict_table(fitted.model, new, output=tmp_path / "a.csv")
+    mixed = pd.read_csv(new)[list(reversed(pd.read_csv(new).columns))].assign(more=1)
+    mixed.to_csv(tmp_path / "mixed.csv", index=False)
+    predict_table(fitted.model, tmp_path / "mixed.csv", output=tmp_path / "b.csv", by_name=True)
+    a, b = pd.read_csv(tmp_path / "a.csv"), pd.read_csv(tmp_path / "b.csv")
+    pd.testing.assert_frame_equal(a, b)
+    assert plain.n_rows == len(b)
+
+
+def test_ids_cannot_run_in_a_spreadsheet(
+    fitted: FitResult, houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    table = houses.drop(columns="price").iloc[:3].assign(house=["=1+1", "@x", "plain"])
+    table.to_csv(tmp_path / "new.csv", index=False)
+    out = tmp_path / "out.csv"
+    predict_table(fitted.model, tmp_path / "new.csv", output=out, id_column="house")
+    assert list(pd.read_csv(out)["house"]) == ["'=1+1", "'@x", "plain"]
+
+
+def test_files_that_are_no_models(tmp_path: Path, new: Path) -> None:
+    with pytest.raises(OptionError, match="does not exist"):
+        load_model(tmp_path / "absent.skops")
+    (tmp_path / "text.skops").write_text("hello")
+    with pytest.raises(ModelFileError, match="not a model"):
+        predict_table(tmp_path / "text.skops", new, output=tmp_path / "out.csv")
+    from sklearn.linear_model import LinearRegression
+
+    save(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "other.skops")
+    with pytest.raises(OptionError, match="must come from 'accord fit', got a LinearRegression"):
+        predict_table(tmp_path / "other.skops", new, output=tmp_path / "out.csv")
+
+
+def test_outputs_have_a_known_suffix(fitted: FitResult, new: Path, tmp_path: Path) -> None:
+    with pytest.raises(OptionError, match=r"must end in \.csv or \.parquet"):
+        predict_table(fitted.model, new, output=tmp_path / "out.xlsx")

@@ -1,0 +1,82 @@
+"""Anybody's predictions against the truth."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.stats import norm
+
+from accord.tables import OptionError, TableError
+from accord.workflows import validate_predictions
+
+
+@pytest.fixture
+def predictions() -> pd.DataFrame:
+    rng = np.random.default_rng(0)
+    mean = rng.normal(size=500)
+    return pd.DataFrame(
+        {"y": mean + rng.normal(0, 0.5, 500), "m": mean, "s": 0.5, "lo": mean - 1, "hi": mean + 1}
+    )
+
+
+def test_agreement_is_the_probability_that_the_model_lands_near_the_truth(
+    predictions: pd.DataFrame,
+) -> None:
+    result = validate_predictions(predictions, truth="y", mean="m", std="s", rule="within 0.5")
+    z = (predictions["y"] - predictions["m"]) / 0.5
+    expected = norm.cdf(z + 1) - norm.cdf(z - 1)
+    np.testing.assert_allclose(result.agreement.probability, expected, rtol=1e-6)
+    assert result.verdict.level == "good"
+    assert result.found is not None
+    assert "can be believed" in result.verdict.headline
+
+
+def test_overconfidence_is_called_so(predictions: pd.DataFrame) -> None:
+    bold = predictions.assign(s=0.1)
+    result = validate_predictions(bold, truth="y", mean="m", std="s", rule="within 0.5")
+    assert result.verdict.level == "poor"
+    assert "too small" in result.verdict.headline
+
+
+def test_values_without_uncertainty_agree_or_not(predictions: pd.DataFrame) -> None:
+    result = validate_predictions(predictions, truth="y", mean="m", rule="within 0.5")
+    share = np.mean(np.abs(predictions["y"] - predictions["m"]) <= 0.5)
+    assert result.agreement.mean == pytest.approx(share)
+    assert result.found is None
+
+
+def test_rules_over_all_rows(predictions: pd.DataFrame) -> None:
+    kept = validate_predictions(predictions, truth="y", mean="m", rule="90% within 1")
+    missed = validate_predictions(predictions, truth="y", mean="m", rule="99% within 0.1")
+    assert kept.agreement.mean == 1
+    assert missed.agreement.mean == 0
+    assert missed.verdict.level == "poor"
+
+
+def test_given_intervals_are_judged(predictions: pd.DataFrame) -> None:
+    result = validate_predictions(
+        predictions, truth="y", mean="m", lower="lo", upper="hi", rule="within 5%"
+    )
+    inside = np.abs(predictions["y"] - predictions["m"]) <= 1
+    assert result.figures["interval_coverage"] == pytest.approx(inside.mean())
+    with pytest.raises(OptionError, match="both ends"):
+        validate_predictions(predictions, truth="y", mean="m", lower="lo", rule="within 1")
+
+
+def test_rows_with_gaps_are_left_out(predictions: pd.DataFrame) -> None:
+    predictions.loc[0, "m"] = np.nan
+    result = validate_predictions(predictions, truth="y", mean="m", std="s", rule="within 1")
+    assert result.figures["rows"] == 499
+    assert result.warnings == ("1 row with missing values left out.",)
+
+
+def test_bad_requests(predictions: pd.DataFrame) -> None:
+    with pytest.raises(OptionError, match="rule must be"):
+        validate_predictions(predictions, truth="y", mean="m", rule="near enough")
+    with pytest.raises(OptionError, match="std column 'sigma'"):
+        validate_predictions(predictions, truth="y", mean="m", std="sigma", rule="within 1")
+    with pytest.raises(TableError, match="must be positive, but column 's' holds 0"):
+        validate_predictions(
+            predictions.assign(s=0.0), truth="y", mean="m", std="s", rule="within 1"
+        )
+    with pytest.raises(TableError, match="at least 10 whole rows, got 3"):
+        validate_predictions(predictions[:3], truth="y", mean="m", rule="within 1")
