@@ -34,8 +34,8 @@ def test_shared_groups_are_planned_once() -> None:
     labels = [stack.label for stack in planned(BASE, SHARING)]
     assert len(labels) == len(set(labels)) == 6
     alone = {stack.label for stack in planned(SHARING)}
-    assert {"base · boston · second", "sharing · boston · first"} <= alone
-    assert "base · boston · first" not in alone
+    assert {"base · boston · second · splits 0–3", "sharing · boston · first · splits 0–3"} <= alone
+    assert not any(label.startswith("base · boston · first") for label in alone)
 
 
 def test_quick_is_fewer_splits_of_the_same_cells() -> None:
@@ -59,11 +59,30 @@ def test_only_what_is_missing_is_left(tmp_path: Path) -> None:
     for _, reading, cell in cells_of(done):
         if not (reading.variant == "smoothed" and cell.split == 3):
             store.put(cell, record(cell))
-    left = {stack.label: stack for stack in missing(stacks, store)}
-    assert left[done.label].splits == (3,), "a split with one reading missing is trained again"
+    place = (done.dataset, done.group)
+    left = {(stack.dataset, stack.group): stack for stack in missing(stacks, store)}
+    assert left[place].splits == (3,), "a split with one reading missing is trained again"
     for *_, cell in cells_of(done):
         store.put(cell, record(cell))
-    assert done.label not in {stack.label for stack in missing(stacks, store)}
+    assert place not in {(stack.dataset, stack.group) for stack in missing(stacks, store)}
+
+
+def test_long_stacks_are_cut_and_nothing_is_lost(tmp_path: Path) -> None:
+    long = Model("L", "BVMRegressor", "local", {"epochs": 40, "tolerance": "local", "n_members": 5})
+    study = replace(BASE, datasets=("naval", "yacht"), models=(long,), splits=20)
+    parts = missing(planned(study), RecordStore(tmp_path))
+    naval = [stack.splits for stack in parts if stack.dataset == "naval"]
+    assert len(naval) > 1
+    assert sorted(split for splits in naval for split in splits) == list(range(20))
+    assert [stack.splits for stack in parts if stack.dataset == "yacht"] == [tuple(range(20))]
+
+
+def test_what_the_first_split_chooses_is_not_cut_off(tmp_path: Path) -> None:
+    long = Model(
+        "L", "MCDropoutRegressor", "g", {"epochs": 4000, "n_members": 50}, keeps=("precision",)
+    )
+    study = replace(BASE, datasets=("naval",), models=(long,), splits=20)
+    assert len(missing(planned(study), RecordStore(tmp_path))) == 1
 
 
 @pytest.mark.parametrize(

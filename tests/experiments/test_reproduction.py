@@ -87,7 +87,7 @@ def test_lost_records_are_made_again(outcome: Reproduction, folder: Path) -> Non
     victim.unlink()
     heard = Heard()
     reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)
-    assert heard.done == ["expansion · cubic · formula"]
+    assert heard.done == ["expansion · cubic · formula · split 0"]
 
 
 def test_unknown_study_is_refused(tmp_path: Path) -> None:
@@ -109,6 +109,6 @@ def test_progress_tells_the_time_left(capsys: pytest.CaptureFixture[str]) -> Non
         progress.failed(other, "ValueError: no")
     shown = capsys.readouterr().out
     assert "2 stacks of networks to train, 3 done before, 2 at a time." in shown
-    assert "[1/2] table3 · boston · ensembles: 30 networks in 50 min, about" in shown
+    assert "[1/2] table3 · boston · ensembles · splits 0–1: 30 networks in 50 min, about" in shown
     assert "min left" in shown
-    assert "table3 · wine · ensembles failed: ValueError: no" in shown
+    assert "table3 · wine · ensembles · splits 0–1 failed: ValueError: no" in shown

@@ -112,9 +112,9 @@ def test_toy_agrees_within_one() -> None:
 def test_protein_is_wider_and_has_five_splits() -> None:
     table1 = study_named("table1")
     assert model_of("table1", "BVM", "printed, model").settings_on("protein")["hidden"] == (100,)
-    assert table1.n_splits("protein", quick=False) == 5
-    assert table1.n_splits("boston", quick=False) == 20
-    assert table1.n_splits("boston", quick=True) < 5
+    assert table1.n_splits("protein", "printed", quick=False) == 5
+    assert table1.n_splits("boston", "printed", quick=False) == 20
+    assert table1.n_splits("boston", "printed", quick=True) < 5
 
 
 @pytest.mark.parametrize("study", ["table1", "table3", "calibration"])
@@ -123,12 +123,17 @@ def test_all_nine_sets(study: str) -> None:
 
 
 def test_at_least_five_outlier_splits() -> None:
-    assert all(study_named("table3").n_splits(name, quick=False) >= 5 for name in NINE)
+    assert all(
+        study_named("table3").n_splits(name, group, quick=False) >= 5
+        for name in NINE
+        for group in ("ensembles", "local")
+    )
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
 def test_names_fit_together(study: Study) -> None:
     assert set(study.datasets) <= set(names())
+    assert set(study.slow_groups) <= set(study.groups)
     for shared in study.shares:
         assert set(shared.groups) <= set(study_named(shared.study).groups)
     cells = [(m.method, r.variant) for m in study.models for r in m.readings]
@@ -138,6 +143,13 @@ def test_names_fit_together(study: Study) -> None:
         assert len({model.method for model in models}) == len(models)
         epochs = {model.settings_on(d).get("epochs") for model in models for d in study.datasets}
         assert len(epochs) == 1 or len(models) == 1, "networks are counted by their epochs"
+
+
+def test_quick_leaves_out_slow_groups_on_large_sets_only() -> None:
+    table1 = study_named("table1")
+    assert table1.n_splits("naval", "local", quick=True) == 0
+    assert table1.n_splits("naval", "printed", quick=True) == 1
+    assert table1.n_splits("yacht", "local", quick=True) == 2
 
 
 def test_unknown_study_is_refused() -> None:

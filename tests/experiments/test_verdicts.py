@@ -70,7 +70,7 @@ class TestCalibration:
         verdicts = verdicts_of("calibration", invented(ece=ece))
         assert all(v.holds for v in verdicts if "better calibrated than the MSE" in v.claim)
         worse = found(verdicts, "as well calibrated as NLL", f"{MODEL}; printed")
-        assert (worse.holds, worse.evidence) == (False, "0.060 against 0.030")
+        assert (worse.holds, worse.evidence) == (False, "0.060 against 0.030, 9 sets")
         assert found(verdicts, "as well calibrated as NLL", f"{SMOOTHED}; printed").holds
 
 
@@ -94,6 +94,14 @@ def test_without_records_nothing_is_said(study: str) -> None:
     assert {v.outcome for v in verdicts} == {"not run"}
 
 
+def test_sets_that_were_not_run_are_named() -> None:
+    everything = invented(outlier_nll)
+    results = Results(record for record in everything.records if record.dataset != "wine")
+    verdict = found(verdicts_of("table3", results), "all grey rows", SMOOTHED)
+    assert verdict.holds is True
+    assert verdict.evidence == "5 of 5; not run: Wine"
+
+
 class TestAims:
     def test_level_within_one_standard_error_is_enough(self) -> None:
         def nll(cell: Cell) -> float:
@@ -110,7 +118,7 @@ class TestAims:
         below, against_paper = aims_of("table3", invented(nll))
         assert below.holds is False
         assert "Wine" in below.evidence
-        assert "Wine (9.00" in against_paper.evidence
+        assert "Wine (9.00 ± 0.00 against 1.47)" in against_paper.evidence
         assert "Yacht" not in against_paper.evidence
 
     def test_in_distribution_within_two_combined_errors(self) -> None:

@@ -4,8 +4,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-__all__ = ["Model", "Reading", "Scheme", "Shared", "Study"]
+from accord.datasets import info
 
+__all__ = ["LARGE", "Model", "Reading", "Scheme", "Shared", "Study"]
+
+LARGE = 5_000  # rows
 Settings = Mapping[str, Any]
 Scheme = Literal["standard", "outlier", "holdout", "toy", "formula"]
 
@@ -67,7 +70,8 @@ class Study:
     - ``"formula"``: nothing is trained.
 
     ``splits`` counts them in the full protocol and ``quick_splits`` in the quick one; both may be
-    replaced on single datasets.
+    replaced on single datasets. The quick protocol leaves out the groups in ``slow_groups`` on
+    datasets of many rows (``LARGE`` and more).
     """
 
     name: str
@@ -80,14 +84,17 @@ class Study:
     quick_splits: int
     splits_on: Mapping[str, int] = field(default_factory=dict)
     quick_splits_on: Mapping[str, int] = field(default_factory=dict)
+    slow_groups: tuple[str, ...] = ()
     shares: tuple[Shared, ...] = ()
     keep_predictions: bool = False
 
-    def n_splits(self, dataset: str, *, quick: bool) -> int:
-        """How many splits a dataset gets."""
+    def n_splits(self, dataset: str, group: str, *, quick: bool) -> int:
+        """How many splits a group of models gets on a dataset."""
         full = self.splits_on.get(dataset, self.splits)
         if not quick:
             return full
+        if group in self.slow_groups and info(dataset).n >= LARGE:
+            return 0
         return min(full, self.quick_splits_on.get(dataset, self.quick_splits))
 
     @property

@@ -13,10 +13,9 @@ from accord.experiments.folds import TOY_GRID
 from accord.experiments.measures import LEVELS
 from accord.experiments.results import Results
 from accord.metrics import ReliabilityCurve
-from accord.plots.style import PALETTE, ink, method_look
+from accord.plots.style import PALETTE, ink, legend, method_look
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 __all__ = ["Drawing", "drawings_of"]
@@ -42,7 +41,7 @@ def _figure1(results: Results) -> list[Drawing]:
     if not found:
         return []
     fig, axes = plots.figure(2, 2, height=6.4)
-    for ax, (title, records) in zip(axes, found, strict=False):
+    for place, (ax, (title, records)) in enumerate(zip(axes, found, strict=False)):
         curves = records[0].curves
         plots.envelope(
             x=TOY_GRID,
@@ -52,6 +51,7 @@ def _figure1(results: Results) -> list[Drawing]:
             truth=TOY_GRID**3,
             x_data=toy.X[:, 0],
             y_data=toy.y,
+            show_legend=place == 0,
             ax=ax,
         )
         ax.set(title=title, ylim=(-220, 220))
@@ -102,7 +102,10 @@ def _calibration(results: Results) -> list[Drawing]:
 
 def _stocks(results: Results) -> list[Drawing]:
     drawings: list[Drawing] = []
-    for variant, title in (("model", "N(μ, σ²), as the paper"), ("smoothed", "smoothed")):
+    for variant, title in (
+        ("model", "predicted with N(μ, σ²), as in the paper"),
+        ("smoothed", "predicted with the density smoothed by its tolerance"),
+    ):
         places = {
             "Deep Ensembles": ("Deep Ensembles", "plain"),
             "BVM ε = 0.01": ("BVM eps=0.01", variant),
@@ -125,6 +128,7 @@ def _stocks(results: Results) -> list[Drawing]:
             ax=ax,
         )
         ax.set(title=title, xlabel="trading day of January 2017", ylabel="opening price [USD]")
+        ax.set_xticks(range(1, len(holdout.y) + 1))
         drawings.append((f"stocks-{variant}", fig, f"Google stocks, January 2017, {title}"))
     return drawings
 
@@ -170,7 +174,7 @@ def _outliers(results: Results) -> list[Drawing]:
     )
     ax.set_xscale("symlog", linthresh=0.5)
     ax.invert_yaxis()
-    _legend(ax)
+    legend(ax)
     return [("table3", fig, "Test NLL on outliers against Deep Ensembles, by dataset and variant")]
 
 
@@ -187,18 +191,14 @@ def _expansion(results: Results) -> list[Drawing]:
         curves["sigma"], curves["expansion_by_sigma"], "--", color=PALETTE[1], label="expansion"
     )
     middle.set(title="loss at μ = t, ε = 1", xlabel="σ", ylabel="loss", ylim=(0, 4))
-    _legend(middle)
+    legend(middle)
     right.plot(curves["population_eps"], curves["population"], color=PALETTE[0], label="trained σ")
     right.plot(
         curves["population_eps"], curves["smoothed"], "--", color=PALETTE[1], label="√(σ² + ε²/3)"
     )
     right.set(title="noise s = 1", xlabel="ε", ylabel="standard deviation", ylim=(0, 1.4))
-    _legend(right)
+    legend(right)
     return [("expansion", fig, "The loss and its expansion")]
-
-
-def _legend(ax: "Axes") -> None:
-    ax.legend(frameon=False, fontsize="small", labelcolor=ink(ax))
 
 
 _DRAWERS: dict[str, Callable[[Results], list[Drawing]]] = {

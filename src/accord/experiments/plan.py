@@ -3,12 +3,15 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Any
 
 from accord.datasets import info
 from accord.experiments.descriptions import Model, Reading, Study
 from accord.experiments.records import Cell, RecordStore
 
 __all__ = ["Outcome", "Stack", "cells_of", "missing", "stacks_of"]
+
+_LONG = 400.0  # seconds after which a stack is cut
 
 
 @dataclass(frozen=True)
@@ -30,7 +33,9 @@ class Stack:
 
     @property
     def label(self) -> str:
-        return f"{self.study.name} · {self.dataset} · {self.group}"
+        first, last = self.splits[0], self.splits[-1]
+        splits = f"split {first}" if first == last else f"splits {first}–{last}"
+        return f"{self.study.name} · {self.dataset} · {self.group} · {splits}"
 
     @property
     def cost(self) -> float:
@@ -57,10 +62,11 @@ def stacks_of(
         sources += [(by_name[shared.study], shared.groups) for shared in study.shares]
         for source, groups in sources:
             for dataset in source.datasets:
-                splits = tuple(range(source.n_splits(dataset, quick=quick)))
                 for group in groups:
-                    stack = Stack(source, dataset, group, splits, code)
-                    wanted.setdefault((source.name, dataset, group), stack)
+                    splits = tuple(range(source.n_splits(dataset, group, quick=quick)))
+                    if splits:
+                        stack = Stack(source, dataset, group, splits, code)
+                        wanted.setdefault((source.name, dataset, group), stack)
     return list(wanted.values())
 
 
@@ -98,26 +104,46 @@ def cells_of(stack: Stack) -> Iterator[tuple[Model, Reading, Cell]]:
 def missing(stacks: Iterable[Stack], store: RecordStore) -> list[Stack]:
     """What is left to do: stacks reduced to the splits that lack a record, dearest first.
 
-    The dearest come first so that the last ones, which run while other cores idle, are short.
+    The dearest come first so that the last ones, which run while other cores idle, are short; very
+    dear ones are cut, so that a stop never loses more than some minutes.
     """
-    left = []
+    left: list[Stack] = []
     for stack in stacks:
         absent = {cell.split for _, _, cell in cells_of(stack) if store.get(cell) is None}
         if absent:
-            left.append(replace(stack, splits=tuple(sorted(absent))))
+            left += _cut(replace(stack, splits=tuple(sorted(absent))))
     return sorted(left, key=lambda stack: -stack.cost)
 
 
+def _cut(stack: Stack) -> list[Stack]:
+    """Parts of a few splits each, as long as training them apart costs little more."""
+    kept = any(model.keeps for model in stack.models)  # the first split chooses for the others
+    alone = replace(stack, splits=stack.splits[:1])
+    if stack.cost <= _LONG or kept or alone.cost * len(stack.splits) > 1.2 * stack.cost:
+        return [stack]
+    size = max(1, int(_LONG / alone.cost))
+    starts = range(0, len(stack.splits), size)
+    return [replace(stack, splits=stack.splits[start : start + size]) for start in starts]
+
+
 def _cost(model: Model, dataset: str, n_splits: int) -> float:
-    """Steps × (fixed part + part per network), in seconds measured once on two slow cores."""
-    settings, entry = model.settings_on(dataset), info(dataset)
-    batch, epochs = int(settings.get("batch_size", 32)), int(settings.get("epochs", 40))
-    networks = n_splits * int(settings.get("n_members", 1)) * _choices(settings)
-    width = int(sum(settings.get("hidden", (50,))))
-    steps = epochs * ceil(0.9 * entry.n / batch)
-    return steps * (4e-4 + networks * batch * width * (entry.d + 2) * 5e-10)
+    """Steps × (fixed part + part per network); the constants were measured on one slow core."""
+    settings, n = model.settings_on(dataset), info(dataset).n
+    epochs, batch = int(settings.get("epochs", 1)), int(settings.get("batch_size", 32))
+    if model.estimator == "PBPRegressor":
+        return 3.5e-4 * epochs * n  # one row at a time, all splits at once
+    searched = _GRID if model.keeps else 0
+    networks = n_splits * int(settings.get("n_members", 1)) * _candidates(settings, n) + searched
+    width = int(sum(settings.get("hidden", ())))
+    steps = epochs * ceil(0.9 * n / batch)
+    return steps * (2.5e-4 + networks * (1e-5 + 1.5e-8 * batch * width))
 
 
-def _choices(settings: dict[str, object]) -> int:
-    """How many times a network is trained to choose its tolerance."""
-    return 20 if isinstance(settings.get("tolerance"), str) else 1
+_GRID = 33
+
+
+def _candidates(settings: dict[str, Any], n: int) -> int:
+    """How many ensembles are trained to choose a tolerance; see :mod:`accord.tolerance`."""
+    if settings.get("tolerance") != "local" or n < 40:
+        return 1
+    return 54 if n < 3_000 else 30 if n < 20_000 else 18

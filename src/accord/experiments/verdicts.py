@@ -15,7 +15,7 @@ from accord.experiments.results import Results
 from accord.experiments.studies import TABLE1_VARIANTS
 from accord.experiments.tables import formatted
 
-__all__ = ["Verdict", "to_csv", "to_markdown", "verdicts_of"]
+__all__ = ["Trial", "Verdict", "judged", "to_csv", "to_markdown", "verdicts_of"]
 
 _READINGS = {
     "model": "N(μ, σ²), as the paper predicts",
@@ -41,6 +41,15 @@ class Verdict:
     @property
     def outcome(self) -> str:
         return {True: "holds", False: "does not hold", None: "not run"}[self.holds]
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One dataset's answer to a claim: won, lost, or None where records are missing."""
+
+    dataset: str
+    won: bool | None
+    text: str
 
 
 def verdicts_of(study: str, results: Results) -> list[Verdict]:
@@ -72,7 +81,7 @@ def to_csv(verdicts: Sequence[Verdict]) -> str:
 
 def _figure1(results: Results) -> Iterable[Verdict]:
     for variant in _READINGS:
-        yield _on_all(
+        yield judged(
             "Figure 1",
             "a learned variance estimates uncertainty better than the spread of an MSE ensemble",
             variant,
@@ -95,7 +104,7 @@ def _table1(results: Results) -> Iterable[Verdict]:
     for recipe, variant in TABLE1_VARIANTS:
         bvm = ("BVM", f"{recipe}, {variant}")
         predictive = f"{_READINGS[variant]}; {_recipe(recipe)}"
-        yield _on_all(
+        yield judged(
             "Table 1",
             "in distribution, BVM does not outperform Deep Ensembles in NLL (most sets)",
             predictive,
@@ -104,7 +113,7 @@ def _table1(results: Results) -> Iterable[Verdict]:
         )
         for rival in ("PBP", "MC-dropout"):
             printed = _printed_wins(rival)
-            yield _on_all(
+            yield judged(
                 "Table 1",
                 f"BVM outperforms {rival} in NLL on many datasets (printed: {printed} of 9)",
                 predictive,
@@ -121,7 +130,7 @@ def _calibration(results: Results) -> Iterable[Verdict]:
         deep = {d: results.estimate("table1", d, "Deep Ensembles", recipe, "ece") for d in sets}
         ours = {d: results.estimate("table1", d, *place, "ece") for d in sets}
         predictive = f"{_READINGS[variant]}; {_recipe(recipe)}"
-        yield _on_all(
+        yield judged(
             "Appendix A",
             "BVM is better calibrated than the MSE ensemble (ECE)",
             predictive,
@@ -137,7 +146,7 @@ def _table2(results: Results) -> Iterable[Verdict]:
         widths = {
             p: results.estimate("table2", "google", *p, "width95") for p in (small, large, deep)
         }
-        yield _on_all(
+        yield judged(
             "Table 2",
             "a larger ε widens the prediction interval",
             _READINGS[variant],
@@ -152,7 +161,7 @@ def _table2(results: Results) -> Iterable[Verdict]:
         rivals = [
             _compared(results, "table2", ["google"], large, other)[0] for other in (deep, small)
         ]
-        yield _on_all("Table 2", "ε = 0.1 gives the lowest NLL", _READINGS[variant], rivals)
+        yield judged("Table 2", "ε = 0.1 gives the lowest NLL", _READINGS[variant], rivals)
         inside = results.estimate("table2", "google", *large, "coverage95")
         yield Verdict(
             "Stock figure",
@@ -170,13 +179,13 @@ def _table3(results: Results) -> Iterable[Verdict]:
     deep = ("Deep Ensembles", "plain")
     for variant in _READINGS:
         ours = ("BVM", variant)
-        yield _on_all(
+        yield judged(
             "Table 3",
             "BVM beats Deep Ensembles on all grey rows",
             _READINGS[variant],
             _compared(results, "table3", grey, ours, deep),
         )
-        yield _on_all(
+        yield judged(
             "Table 3",
             "Deep Ensembles beat BVM on the white rows",
             _READINGS[variant],
@@ -220,18 +229,9 @@ _JUDGES: dict[str, Callable[[Results], Iterable[Verdict]]] = {
 }
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """One dataset's answer: None where records are missing."""
-
-    dataset: str
-    won: bool | None
-    text: str
-
-
 def _compared(
     results: Results, study: str, sets: Sequence[str], ours: Place, theirs: Place
-) -> list[_Trial]:
+) -> list[Trial]:
     """Is our mean NLL the lower one?"""
     return [
         _lower(
@@ -241,33 +241,38 @@ def _compared(
     ]
 
 
-def _lower(dataset: str, ours: Estimate | None, theirs: Estimate | None, what: str = "") -> _Trial:
+def _lower(dataset: str, ours: Estimate | None, theirs: Estimate | None, what: str = "") -> Trial:
     if ours is None or theirs is None:
-        return _Trial(dataset, None, "")
+        return Trial(dataset, None, "")
     text = f"{what} {formatted(ours)} against {formatted(theirs)}".strip()
-    return _Trial(dataset, ours.value < theirs.value, text)
+    return Trial(dataset, ours.value < theirs.value, text)
 
 
-def _on_all(
+def judged(
     where: str,
     claim: str,
     variant: str,
-    trials: Sequence[_Trial],
+    trials: Sequence[Trial],
     *,
     needed: int | None = None,
 ) -> Verdict:
-    """Holds if it does on all datasets, or on as many as needed."""
+    """Holds if it does on all datasets that were run, or on as many as needed."""
     predictive = _READINGS.get(variant, variant)
     tried = [trial for trial in trials if trial.won is not None]
-    if len(tried) < len(trials) or not trials:
+    if not tried:
         return Verdict(where, claim, predictive, None, "")
     won = [trial for trial in tried if trial.won]
     holds = len(won) >= (len(tried) if needed is None else needed)
-    if len(tried) <= 2:
+    if len(trials) <= 2:
         return Verdict(where, claim, predictive, holds, "; ".join(trial.text for trial in tried))
-    lost = ", ".join(f"{info(t.dataset).title} ({t.text})" for t in tried if not t.won)
-    evidence = f"{len(won)} of {len(tried)}" + (f"; not {lost}" if lost else "")
-    return Verdict(where, claim, predictive, holds, evidence)
+    lost = [f"{info(trial.dataset).title} ({trial.text})" for trial in tried if not trial.won]
+    absent = [info(trial.dataset).title for trial in trials if trial.won is None]
+    parts = [f"{len(won)} of {len(tried)}", _listed("not", lost), _listed("not run:", absent)]
+    return Verdict(where, claim, predictive, holds, "; ".join(part for part in parts if part))
+
+
+def _listed(word: str, items: Sequence[str]) -> str:
+    return f"{word} {', '.join(items)}" if items else ""
 
 
 def _as_calibrated(
@@ -276,10 +281,10 @@ def _as_calibrated(
     """On average over the sets, since single ones differ both ways in the paper as well."""
     claim = "BVM is as well calibrated as NLL (mean ECE over the sets, within 0.02)"
     pairs = [(a.value, b.value) for a, b in zip(ours, deep, strict=True) if a and b]
-    if len(pairs) < len(ours):
+    if not pairs:
         return Verdict("Figure 2", claim, predictive, None, "")
     one, two = np.mean(pairs, axis=0)
-    evidence = f"{one:.3f} against {two:.3f}"
+    evidence = f"{one:.3f} against {two:.3f}, {len(pairs)} sets"
     return Verdict("Figure 2", claim, predictive, bool(one <= two + 0.02), evidence)
 
 
