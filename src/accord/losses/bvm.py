@@ -1,0 +1,192 @@
+"""The loss of the ε-BVM: minus the log-probability of agreement within a tolerance."""
+
+from typing import final
+
+import torch
+from torch import Tensor, nn
+
+from accord._checks import (
+    check_finite,
+    check_floating,
+    check_non_negative,
+    check_not_empty,
+    check_positive,
+)
+from accord._numerics import NORMAL, FamilyName, StandardFamily, agreement_loss, family_named
+from accord.losses.inputs import (
+    Reduction,
+    any_below,
+    check_reduction,
+    fitted,
+    prepared,
+    reduced,
+    with_noise,
+)
+
+USE_ZERO = "Use 0 for exact agreement (NLL)."
+
+
+def bvm_loss(
+    mu: Tensor,
+    var: Tensor,
+    target: Tensor,
+    tolerance: Tensor | float,
+    *,
+    family: StandardFamily = NORMAL,
+    density: bool = False,
+) -> Tensor:
+    """−log P(|ŷ − t| ≤ ε) per element, for ŷ of mean ``mu`` and variance ``var`` in a family.
+
+    With ``density``, plus log 2ε: the negative log-likelihood of the target under the family
+    convolved with Uniform(−ε, ε). Elements with ε = 0 are the negative log-likelihood in either
+    form. The inputs are not checked: this is the core of :class:`BVMLoss`, for loops of one's own.
+
+    **Shape**: all broadcast together.
+
+    Example:
+        >>> t = torch.zeros(2)
+        >>> bvm_loss(torch.tensor([0.0, 3.0]), torch.ones(2), t, 1.0)
+        tensor([0.3817, 3.7846])
+    """
+    eps = torch.as_tensor(tolerance, dtype=mu.dtype, device=mu.device)
+    return agreement_loss(family, mu, var, target, eps, density=density)
+
+
+@final
+class BVMLoss(nn.Module):
+    """−log P(|ŷ − t| ≤ ε): how improbable it is that the prediction agrees with the target.
+
+    ŷ has the predicted mean and variance, in a chosen family. For the normal one,
+
+        loss = −log[Φ((t + ε − μ)/σ) − Φ((t − ε − μ)/σ)],
+
+    the paper's equation. With ``density=True`` it is the negative log-likelihood of the target
+    under the model convolved with Uniform(−ε, ε), that is the above plus log 2ε; only then can
+    tolerances be compared or learnt. ε = 0 means exact agreement, and is the negative
+    log-likelihood (NLL) in either form. The density form tends to it as ε → 0:
+    NLL − ε²/6 [(t − μ)²/σ⁴ − 1/σ²] + O(ε⁴).
+
+    Args:
+        tolerance: ε ≥ 0 in the unit of the target, a number or a tensor that fits the input.
+        family: distribution of the prediction.
+        df: degrees of freedom of "student-t", above 2.
+        density: whether to add log 2ε.
+        learn_tolerance: make log ε a parameter, which starts at ``tolerance``; needs ``density``.
+        eps: least variance; smaller ones count as this, as in torch.
+        reduction: "none", "mean" or "sum".
+
+    **Shape**: input and target of one shape; var, tolerance and target_std a number, or with 1
+    where they do not vary.
+
+    Example: in place of ``torch.nn.GaussianNLLLoss``.
+
+        >>> _ = torch.manual_seed(0)
+        >>> x = torch.linspace(-2, 2, 200).unsqueeze(1)
+        >>> y = x**3 + torch.randn(200, 1)
+        >>> net = nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 2))
+        >>> loss_function = BVMLoss(tolerance=0.5)
+        >>> optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        >>> losses = []
+        >>> for _ in range(300):
+        ...     mean, raw = net(x).split(1, dim=1)
+        ...     loss = loss_function(mean, y, nn.functional.softplus(raw))
+        ...     optimizer.zero_grad()
+        ...     loss.backward()
+        ...     optimizer.step()
+        ...     losses.append(loss.item())
+        >>> bool(losses[-1] < 0.5 * losses[0])
+        True
+    """
+
+    fixed_tolerance: Tensor | float | None
+    log_tolerance: nn.Parameter  # None where the tolerance is fixed
+
+    def __init__(
+        self,
+        tolerance: Tensor | float,
+        *,
+        family: FamilyName = "normal",
+        df: float | None = None,
+        density: bool = False,
+        learn_tolerance: bool = False,
+        eps: float = 1e-6,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        check_non_negative("eps", eps)
+        self.family = family_with_variance(family, df)
+        self.density, self.eps, self.reduction = density, eps, reduction
+        _check_tolerance(tolerance)
+        self._set_tolerance(tolerance, learn_tolerance)
+
+    @property
+    def tolerance(self) -> Tensor | float:
+        """ε as it is now."""
+        return self.log_tolerance.exp() if self.fixed_tolerance is None else self.fixed_tolerance
+
+    def forward(
+        self,
+        input: Tensor,
+        target: Tensor,
+        var: Tensor | float,
+        *,
+        tolerance: Tensor | float | None = None,
+        target_std: Tensor | float | None = None,
+    ) -> Tensor:
+        """The loss; ``tolerance`` and ``target_std`` are those of these rows.
+
+        ``target_std`` is the measurement error of each target: for a normal model and a normal
+        error, σ² + s² takes the place of σ².
+        """
+        mu, variance, t = prepared(input, target, var, floor=self.eps)
+        if target_std is not None and self.family is not NORMAL:
+            raise ValueError(
+                "target_std must be None unless the family is 'normal', got one with "
+                f"{self.family.name!r}. Widen the tolerance instead."
+            )
+        variance = with_noise(variance, target_std, mu)
+        if tolerance is not None:
+            _check_tolerance(tolerance)
+        width = self.tolerance if tolerance is None else tolerance
+        eps = fitted("tolerance", width, mu, mu.dtype)
+        loss = bvm_loss(mu, variance, t, eps, family=self.family, density=self.density)
+        return reduced(loss, self.reduction)
+
+    def extra_repr(self) -> str:
+        return f"family={self.family}, density={self.density}, reduction={self.reduction!r}"
+
+    def _set_tolerance(self, tolerance: Tensor | float, learn: bool) -> None:
+        """A number stays one, exact in every dtype; a tensor moves with the module."""
+        self.register_parameter("log_tolerance", None)
+        if learn:
+            if not self.density:
+                raise ValueError(
+                    "learn_tolerance must come with density=True, got density=False. "
+                    "Without log 2ε, a larger tolerance always looks better."
+                )
+            check_positive("tolerance", tolerance, remedy="Start learning from a positive one.")
+            start = torch.as_tensor(tolerance, dtype=torch.get_default_dtype())
+            self.log_tolerance = nn.Parameter(start.detach().log())
+            self.fixed_tolerance = None
+        elif isinstance(tolerance, Tensor):
+            self.register_buffer("fixed_tolerance", tolerance.detach().clone())
+        else:
+            self.fixed_tolerance = float(tolerance)
+
+
+def family_with_variance(name: FamilyName, df: float | None) -> StandardFamily:
+    """The family, if it has the variance that a network predicts."""
+    if name == "student-t" and df is not None and df <= 2:
+        raise ValueError(f"df must be above 2 for the variance to exist, got {df}. Use df=3.")
+    return family_named(name, df)
+
+
+def _check_tolerance(tolerance: Tensor | float) -> None:
+    if isinstance(tolerance, Tensor):
+        check_floating("tolerance", tolerance)
+        check_not_empty("tolerance", tolerance)
+        if not any_below(tolerance, 0.0):
+            return
+    check_non_negative("tolerance", tolerance, remedy=USE_ZERO)
+    check_finite("tolerance", tolerance, remedy="Use AgreementLoss for one-sided rules.")

@@ -1,0 +1,88 @@
+"""What all losses ask of their inputs, and how they reduce."""
+
+from typing import Literal, NamedTuple, get_args
+
+import torch
+from torch import Tensor
+
+from accord._checks import (
+    check_choice,
+    check_floating,
+    check_non_negative,
+    check_not_empty,
+    check_same_shape,
+)
+
+Reduction = Literal["none", "mean", "sum"]
+
+
+class Prepared(NamedTuple):
+    """Mean, variance and target of one dtype; the variance fits the others' shape."""
+
+    mu: Tensor
+    var: Tensor
+    target: Tensor
+
+
+def prepared(input: Tensor, target: Tensor, var: Tensor | float, *, floor: float) -> Prepared:
+    """The inputs, checked; variances below the floor count as the floor, as in torch.
+
+    Their gradient is that at the floor, so that a collapsed variance can recover.
+    """
+    check_floating("input", input)
+    check_floating("target", target)
+    check_same_shape(input=input, target=target)
+    check_not_empty("input", input)
+    dtype = torch.promote_types(input.dtype, target.dtype)
+    spread = fitted("var", var, input, dtype)
+    if any_below(spread, floor):
+        check_non_negative("var", spread, remedy="Send it through softplus or exp.")
+        spread = spread + (spread.detach().clamp(min=floor) - spread.detach())
+    return Prepared(input.to(dtype), spread, target.to(dtype))
+
+
+def fitted(name: str, value: Tensor | float, input: Tensor, dtype: torch.dtype) -> Tensor:
+    """A number, or a tensor with the sizes of the input or 1 in their place, in that dtype."""
+    if not isinstance(value, Tensor):
+        return torch.as_tensor(value, dtype=dtype, device=input.device)
+    check_floating(name, value)
+    fits = value.ndim == input.ndim and all(
+        size in (1, full) for size, full in zip(value.shape, input.shape, strict=True)
+    )
+    if value.ndim and not fits:
+        raise ValueError(
+            f"{name} must be a number or have the shape {tuple(input.shape)} of input, 1 where it "
+            f"does not vary, got {tuple(value.shape)}. Reshape it, for instance with unsqueeze(-1)."
+        )
+    return value.to(input.device, dtype)
+
+
+def with_noise(var: Tensor, target_std: Tensor | float | None, input: Tensor) -> Tensor:
+    """The variance of ŷ − y when the target is itself measured with a Gaussian error."""
+    if target_std is None:
+        return var
+    std = fitted("target_std", target_std, input, var.dtype)
+    if any_below(std, 0.0):
+        check_non_negative("target_std", std, remedy="Use 0 for targets without error.")
+    return var + std.square()
+
+
+def any_below(value: Tensor, floor: float) -> bool:
+    """Whether an element is below the floor or NaN, or cannot be looked at (under ``vmap``)."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return True
+    return not value.detach().amin().item() >= floor
+
+
+def check_reduction(reduction: str) -> None:
+    check_choice("reduction", reduction, get_args(Reduction))
+
+
+def reduced(loss: Tensor, reduction: Reduction) -> Tensor:
+    match reduction:
+        case "mean":
+            return loss.mean()
+        case "sum":
+            return loss.sum()
+        case _:
+            return loss
