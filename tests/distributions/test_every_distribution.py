@@ -97,6 +97,8 @@ def test_probabilities_of_intervals_are_differences_of_the_cdf(name: str) -> Non
     np.testing.assert_allclose(dist.log_within_prob(center, half), expected, rtol=1e-8, atol=1e-8)
     np.testing.assert_allclose(dist.log_interval_prob(-np.inf, high), np.log(dist.cdf(high)))
     assert (dist.log_interval_prob(-np.inf, np.inf) == 0).all()
+    assert (dist.cdf(-np.inf) == 0).all()
+    np.testing.assert_allclose(dist.cdf(np.inf), 1.0, rtol=1e-15)
 
 
 @continuous

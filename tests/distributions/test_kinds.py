@@ -113,6 +113,12 @@ def test_weights_and_draws_may_be_tensors() -> None:
     assert isinstance(Empirical(torch.zeros(4, 2)).cdf(0.0), Tensor)
 
 
+def test_weights_in_single_precision_still_sum_to_one() -> None:
+    mixture = Mixture(Normal(torch.zeros(3, 2), torch.ones(3, 2)))
+    assert mixture.weights.dtype == torch.float32
+    np.testing.assert_allclose(mixture._exact()._log_tail(*torch.ones(2, 1, 2) * 60), 0, atol=1e-15)
+
+
 def test_a_gradient_is_not_lost_in_silence() -> None:
     y = torch.tensor(MEAN, requires_grad=True)
     with pytest.raises(TypeError, match="value must not require a gradient where the Normal"):

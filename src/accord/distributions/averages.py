@@ -66,6 +66,7 @@ def log_mean_cdf(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
         log_tail = _replaced(log_tail, far, log_far, family, lower, width).clamp(max=-_LOG_2)
         value = torch.where(z > 0, torch.log1p(-torch.exp(log_tail)), log_tail)
         value = _replaced(value, h == 0, log_cdf, family, z)
+        value = torch.where(z.isinf(), torch.where(z > 0, 0.0, -torch.inf), value)
     if not (z.requires_grad or h.requires_grad):
         return value
     dz, dh = _slopes(family, z.detach(), h.detach(), value)
@@ -226,8 +227,9 @@ def _slopes(
 
 def _linearised(value: Tensor, argument: Tensor, slope: Tensor) -> Tensor:
     """``value`` with the given derivative by ``argument``."""
-    change = argument - argument.detach()
-    return value + torch.where(slope.isfinite() & change.isfinite(), slope, 0.0) * change
+    known = slope.isfinite() & argument.isfinite()
+    change = torch.where(known, argument - argument.detach(), 0.0)
+    return value + torch.where(known, slope, 0.0) * change
 
 
 def _replaced(

@@ -365,6 +365,11 @@ class Smoothable(Distribution):
         """log of the mean of P(|Y − c| ≤ half_width) over |c − center| ≤ window."""
 
 
+def torch_generator(rng: Generator) -> torch.Generator:
+    """A torch generator seeded by the next number of a numpy generator."""
+    return torch.Generator().manual_seed(int.from_bytes(rng.bytes(8), "little") >> 1)
+
+
 def _rows_of(rows: slice | Tensor) -> TensorMap:
     return lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)]
 

@@ -20,7 +20,15 @@ from accord._numerics import (
 from accord._numerics.student import StudentTFamily
 from accord.distributions.averages import log_cdf, log_mean_cdf, log_mean_within
 from accord.distributions.conversion import Values, shown, to_tensors
-from accord.distributions.distribution import Distribution, Generator, Smoothable, TensorMap
+from accord.distributions.distribution import (
+    Distribution,
+    Generator,
+    Smoothable,
+    TensorMap,
+    torch_generator,
+)
+
+_FLOOR = "Use a small positive floor."
 
 
 class LocationScale(Smoothable):
@@ -225,15 +233,6 @@ class Uniform(LocationScale):
     def _describe(self) -> str:
         low, high = self._location - self._scale, self._location + self._scale
         return f"lower={shown(low)}, upper={shown(high)}"
-
-
-_FLOOR = "Use a small positive floor."
-
-
-def torch_generator(rng: Generator) -> torch.Generator:
-    """A torch generator seeded by the next number of a numpy generator."""
-    seed = rng.bytes(8)
-    return torch.Generator().manual_seed(int.from_bytes(seed, "little") >> 1)
 
 
 def gaussian_match(distribution: Distribution) -> Normal:

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 _TOLERANCE = 1e-12  # of the log-odds, and so of the smaller tail relative to itself
-_RESOLUTION = 4e-16  # of the point relative to itself: float64 has no more
+_RESOLUTION = 2.3e-16  # of the point relative to itself: float64 has no more
 _ITERATIONS = 200  # bisection alone takes about 130 from one end of float64 to the other
 
 
@@ -44,9 +44,12 @@ def invert(
     lower, upper = bracket
     shape, inside = p.shape, (p > 0) & (q > 0) & (lower < upper)
     found = torch.where(q <= 0, upper, lower).reshape(-1)
-    margin = 1e-9 * (upper - lower)  # a root at an end must not fall outside by rounding
-    x = torch.where(start.isfinite(), start, lower / 2 + upper / 2).clamp(lower, upper)
-    search = _Search(x, slope, p, q, lower - margin, upper + margin)
+    known = (start >= lower) & (start <= upper)
+    x = torch.where(start.isfinite(), start, _between(lower, upper)).clamp(lower, upper)
+    slope = torch.where(known, slope, torch.nan)
+    # a root at an end must not fall outside by rounding
+    ends = (lower - 1e-14 * lower.abs(), upper + 1e-14 * upper.abs())
+    search = _Search(x, slope, p, q, *ends)
     index = torch.arange(found.numel(), device=p.device)
     active = inside.reshape(-1)
     for _ in range(_ITERATIONS):
@@ -87,16 +90,18 @@ class _Search:
         x, error = self.x, (_log_odds(log_tail) - self.target) * self.sign
         self.low = torch.where(error <= 0, x, self.low)
         self.high = torch.where(error >= 0, x, self.high)
+        finest = _RESOLUTION * x.abs()
         trial = self._interpolate(error)
-        limit = self.step_before / 2
-        safe = (trial > self.low) & (trial < self.high) & ((trial - x).abs() <= limit)
-        following = torch.where(safe, trial, self.low / 2 + self.high / 2)
-        moved = (following - x).abs()
-        close = (error.abs() <= _TOLERANCE) | (moved <= _RESOLUTION * x.abs())
-        self.step, self.step_before = moved, self.step
+        # never less than the finest step, so that the root is soon passed and the bracket closes
+        trial = torch.where((trial - x).abs() < finest, x - error.sign() * finest, trial)
+        inside = (trial > self.low) & (trial < self.high)
+        safe = inside & ((trial - x).abs() <= (self.step_before / 2).clamp(min=finest))
+        following = torch.where(safe, trial, _between(self.low, self.high))
+        done = (error.abs() <= _TOLERANCE) | (self.high - self.low <= 2 * finest)
+        self.step, self.step_before = (following - x).abs(), self.step
         self.x2, self.error2, self.x1, self.error1 = self.x1, self.error1, x, error
-        self.x = torch.where(close, x, following)
-        return close
+        self.x = torch.where(done, x, following)
+        return done
 
     def _interpolate(self, error: Tensor) -> Tensor:
         """The root by the inverse parabola, the secant or the slope, as there are points."""
@@ -108,10 +113,18 @@ class _Search:
         return torch.where(parabola.isfinite(), parabola, first)
 
 
+def _between(low: Tensor, high: Tensor) -> Tensor:
+    """The arithmetic mean, or the geometric one of ends of one sign and different size."""
+    inner, outer = torch.minimum(low.abs(), high.abs()), torch.maximum(low.abs(), high.abs())
+    sided = (low.sign() * high.sign()) > 0
+    geometric = torch.copysign(inner.sqrt() * outer.sqrt(), low)
+    return torch.where(sided & (outer > 8 * inner), geometric, low / 2 + high / 2)
+
+
 def _rows(rows: Tensor) -> Callable[[Tensor, int], Tensor]:
     return lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)]
 
 
 def _log_odds(log_tail: Tensor) -> Tensor:
-    """log p/(1 − p) from log p."""
-    return log_tail - torch.log(-torch.expm1(log_tail))
+    """log p/(1 − p) from log p, which rounding may have put above 0."""
+    return log_tail - torch.log(-torch.expm1(log_tail.clamp(max=0)))

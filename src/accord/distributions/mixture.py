@@ -8,9 +8,8 @@ from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative
 from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import Distribution, Generator, TensorMap
+from accord.distributions.distribution import Distribution, Generator, TensorMap, torch_generator
 from accord.distributions.empirical import Empirical
-from accord.distributions.families import torch_generator
 
 
 @final
@@ -165,17 +164,15 @@ class Mixture(Distribution):
 
 def _pick(members: Tensor, rows: Tensor) -> TensorMap:
     """The parameters of one member per row, for several draws at once."""
-    return lambda tensor, lead: tensor[(slice(None),) * (lead) + (members, rows)]
+    return lambda tensor, lead: tensor[(slice(None),) * lead + (members, rows)]
 
 
 def _normalised(weights: Values | None, components: Distribution) -> Tensor:
-    reference = components._reference
-    n_members = components.shape[0]
+    """Weights that sum to 1 to the digits in which mixtures are evaluated, whatever their dtype."""
+    kind, n_members = components._exact()._reference, components.shape[0]
     if weights is None:
-        return torch.full(
-            (n_members,), 1 / n_members, dtype=reference.dtype, device=reference.device
-        )
-    tensor = components._convert("weights", weights)
+        return kind.new_full((n_members,), 1 / n_members)
+    tensor = components._convert("weights", weights).to(kind)
     if tuple(tensor.shape) != (n_members,):
         raise ValueError(
             f"weights must be one number per member, got shape {tuple(tensor.shape)} for "

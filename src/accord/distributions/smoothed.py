@@ -7,8 +7,13 @@ from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative, check_trailing
 from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import Distribution, Generator, Smoothable, TensorMap
-from accord.distributions.families import torch_generator
+from accord.distributions.distribution import (
+    Distribution,
+    Generator,
+    Smoothable,
+    TensorMap,
+    torch_generator,
+)
 
 
 @final
