@@ -23,15 +23,15 @@ def make_scores(inside, outside):
 def test_validate_minds_random_rows_only():
     inside = [[1.0, 1.0], [0.5, 0.6], [2.0, 2.0]]
     outside = [[9.0, 9.0], [9.0, 9.0], [1.0, 1.0]]
-    index, curve = choose("validate", VALUES, RELATIVE, make_scores(inside, outside), UNUSUAL)
-    assert (index, curve.chosen, curve.relative) == (1, 0.1, 0.0)
+    curve = choose("validate", VALUES, RELATIVE, make_scores(inside, outside), UNUSUAL)
+    assert (curve.chosen, curve.relative) == (0.1, 0.0)
     np.testing.assert_array_equal(curve.in_distribution, [1.0, 0.5, 2.0])
 
 
 def test_robust_minds_outliers_only():
     inside = [[1.0], [2.0], [3.0]]
     outside = [[5.0], [4.0], [2.0]]
-    _, curve = choose("robust", VALUES, RELATIVE[:1], make_scores(inside, outside), UNUSUAL)
+    curve = choose("robust", VALUES, RELATIVE[:1], make_scores(inside, outside), UNUSUAL)
     assert curve.chosen == 0.2
 
 
@@ -39,17 +39,17 @@ def test_robust_prefers_the_wider_of_two_that_are_as_good():
     scores = make_scores([[1.0], [1.0], [1.0]], [[5.0], [2.0], [2.1]])
     scores[1, 2, 0] += 0.5  # the widest is worse on one outlier split and better on the other
     scores[3, 2, 0] -= 0.5
-    _, curve = choose("robust", VALUES, RELATIVE[:1], scores, UNUSUAL)
+    curve = choose("robust", VALUES, RELATIVE[:1], scores, UNUSUAL)
     assert curve.chosen == 0.2
     scores[[1, 3], 2, 0] = 3.0  # now it is worse on both
-    _, curve = choose("robust", VALUES, RELATIVE[:1], scores, UNUSUAL)
+    curve = choose("robust", VALUES, RELATIVE[:1], scores, UNUSUAL)
     assert curve.chosen == 0.1
 
 
 def test_local_pays_no_more_than_its_slack_on_random_rows():
     inside = [[1.0, 1.0], [1.0 + IN_DISTRIBUTION_SLACK / 2, 5.0], [1.2, 1.2]]
     outside = [[9.0, 9.0], [4.0, 1.0], [1.0, 1.0]]
-    _, curve = choose("local", VALUES, RELATIVE, make_scores(inside, outside), UNUSUAL)
+    curve = choose("local", VALUES, RELATIVE, make_scores(inside, outside), UNUSUAL)
     assert (curve.chosen, curve.relative) == (0.1, 0.0)
 
 

@@ -31,7 +31,7 @@ Choice = Literal["validate", "robust", "local"]
 CHOICES: tuple[Choice, ...] = ("validate", "robust", "local")
 
 # Candidates, as fractions of the targets' range; 0 is exact agreement (NLL).
-GRID = (0.0, 0.01, 0.02, 0.05, 0.1, 0.2)
+GRID = (0.0, 0.02, 0.05, 0.1, 0.2)
 # Candidates for κ: they cost no training.
 RELATIVE_GRID = (0.0, 0.5, 1.0, 2.0, 3.0)
 # "local" may cost at most this much mean NLL on random held-out rows, as measured on inner splits.
@@ -115,7 +115,7 @@ def inner_splits(x: Floats, random_state: np.random.RandomState) -> list[InnerSp
     With N rows a split scores about N/10 of them, so that few splits say enough when N is large.
     """
     n_rows = len(x)
-    n_each = 4 if n_rows < 3_000 else 2 if n_rows < 20_000 else 1
+    n_each = 3 if n_rows < 3_000 else 2 if n_rows < 20_000 else 1
     splits = []
     for _ in range(n_each):
         order = random_state.permutation(n_rows)
@@ -130,8 +130,8 @@ def inner_splits(x: Floats, random_state: np.random.RandomState) -> list[InnerSp
 
 def choose(
     choice: Choice, values: Floats, relative: Floats, scores: Floats, unusual: NDArray[Any]
-) -> tuple[int, ToleranceCurve]:
-    """The index of the chosen tolerance, and the curve.
+) -> ToleranceCurve:
+    """The curve of mean scores, with the choice.
 
     ``scores`` hold the mean NLL of each split, tolerance and κ; ``unusual`` says which splits are
     outlier splits.
@@ -148,10 +148,9 @@ def choose(
             bearable = inside <= inside[0, 0] + IN_DISTRIBUTION_SLACK
             target = np.where(bearable, outside, np.inf)
     row, column = np.unravel_index(np.argmin(target), target.shape)
-    curve = ToleranceCurve(
+    return ToleranceCurve(
         values, inside[:, column], outside[:, column], float(values[row]), float(relative[column])
     )
-    return int(row), curve
 
 
 def _widest_as_good(scores: Floats) -> NDArray[np.bool_]:

@@ -1,6 +1,7 @@
 """The paper's method as an estimator: networks trained to agree with the data within ε."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -12,7 +13,7 @@ from accord._checks import check_choice, check_non_negative
 from accord._numerics import FamilyName, family_named
 from accord.distributions import Distribution
 from accord.ensemble import Scaling
-from accord.estimators.candidates import Candidate, candidates_for, half_width
+from accord.estimators.candidates import Candidate, Search, growth_for, half_width
 from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import (
     NetworkEnsembleRegressor,
@@ -37,15 +38,14 @@ from accord.objectives import (
 )
 from accord.tolerance import (
     CHOICES,
+    FALLBACK,
+    MIN_ROWS,
     RELATIVE_FALLBACK,
-    RELATIVE_GRID,
     Choice,
     Growth,
-    InnerSplit,
     ToleranceCurve,
-    choose,
 )
-from accord.training import Objective, Task, Trained
+from accord.training import Objective, Settings, Task, Trained
 
 Tolerance = float | Literal["learn"] | Choice | ArrayLike
 # Where a learnt tolerance starts, as a fraction of the range: of the order of the first σ, since
@@ -189,14 +189,65 @@ class BVMRegressor(NetworkEnsembleRegressor):
         rows = with_target_knowledge(
             rows, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
         )
-        candidates, splits = self._candidates(rows, goes_on)
-        seeds = self._seeds()
+        settings = self._settings(epochs=self.epochs if epochs is None else epochs)
+        if self._chooses(rows) and not goes_on:
+            return self._search_plan(rows, settings)
+        return self._final_plan(self._candidate(rows, goes_on), settings, goes_on=goes_on)
+
+    def _chooses(self, rows: Rows) -> bool:
+        """Whether the tolerance is to be chosen, and there are rows enough to choose on."""
+        by_name = isinstance(self.tolerance, str) and self.tolerance in CHOICES
+        return by_name and "tolerance" not in rows.more and len(rows) >= MIN_ROWS
+
+    def _search_plan(self, rows: Rows, settings: Settings) -> Plan:
+        """Every candidate on every inner split; the chosen one is then trained on all rows."""
+        choice: Any = self.tolerance
+        search = Search.over(choice, rows, check_random_state(self.random_state))
+
+        def finish(trained: list[Trained]) -> Plan:
+            curve = search.choose(
+                [
+                    self._score(candidate, result, search.tests[number], search.relative)
+                    for number, candidate, result in zip(
+                        search.split_numbers, search.candidates, trained, strict=True
+                    )
+                ]
+            )
+            chosen = Candidate(rows, curve.chosen, growth_for(choice, rows))
+            return self._final_plan(chosen, settings, curve=curve)
+
+        return self._plan_for(search.candidates, settings, finish)
+
+    def _final_plan(
+        self,
+        candidate: Candidate,
+        settings: Settings,
+        *,
+        curve: ToleranceCurve | None = None,
+        goes_on: bool = False,
+    ) -> Plan:
+        def finish(trained: list[Trained]) -> None:
+            self._keep(trained[0], *self._scalings(candidate.rows, goes_on))
+            if not goes_on:
+                self._keep_tolerance(candidate, trained[0], curve)
+
+        return self._plan_for([candidate], settings, finish, goes_on=goes_on)
+
+    def _plan_for(
+        self,
+        candidates: list[Candidate],
+        settings: Settings,
+        finish: Callable[[list[Trained]], Plan | None],
+        *,
+        goes_on: bool = False,
+    ) -> Plan:
+        seeds, rows = self._seeds(), candidates[0].rows
         return Plan(
             [self._candidate_task(candidate, seeds, goes_on) for candidate in candidates],
             self._architecture(rows, outputs_per_target=2),
             self._objective(rows),
-            self._settings(epochs=self.epochs if epochs is None else epochs),
-            lambda trained: self._finish(candidates, splits, trained, goes_on),
+            settings,
+            finish,
         )
 
     def _check_own_settings(self) -> None:
@@ -211,22 +262,20 @@ class BVMRegressor(NetworkEnsembleRegressor):
             remedy = "Use 0 for exact agreement (NLL)."
             check_non_negative("tolerance", self.tolerance, remedy=remedy)
 
-    def _candidates(self, rows: Rows, goes_on: bool) -> tuple[list[Candidate], list[InnerSplit]]:
-        """The ensembles to train: one per tolerance on all rows, then on each inner split."""
+    def _candidate(self, rows: Rows, goes_on: bool) -> Candidate:
+        """The ensemble to train where there is nothing to choose."""
         if goes_on:
-            return [Candidate(rows, self.tolerance_, self._growth_of(rows))], []
+            growth = None if self.growth_ is None else self.growth_.at(rows.x)
+            return Candidate(rows, self.tolerance_, growth)
         if "tolerance" in rows.more:
             ratio = rows.more["tolerance"] / Scaling.range(rows.y).scale
             # the root mean square, so that the smoothed variance is right on average
-            return [Candidate(rows, float(np.sqrt(np.mean(ratio**2))))], []
-        if isinstance(self.tolerance, str) and self.tolerance != "learn":
-            choice: Any = self.tolerance  # one of CHOICES, checked above
-            return candidates_for(choice, rows, check_random_state(self.random_state))
-        value = _LEARNT_FROM if self.tolerance == "learn" else float(self.tolerance)  # type: ignore[arg-type]
-        return [Candidate(rows, value)], []
-
-    def _growth_of(self, rows: Rows) -> Growth | None:
-        return None if self.growth_ is None else self.growth_.at(rows.x)
+            return Candidate(rows, float(np.sqrt(np.mean(ratio**2))))
+        if self.tolerance == "learn":
+            return Candidate(rows, _LEARNT_FROM)
+        if isinstance(self.tolerance, str):
+            return Candidate(rows, FALLBACK, growth_for(self.tolerance, rows))
+        return Candidate(rows, float(self.tolerance))  # type: ignore[arg-type]
 
     def _candidate_task(self, candidate: Candidate, seeds: list[int], goes_on: bool) -> Task:
         x_scaling, y_scaling = self._scalings(candidate.rows, goes_on)
@@ -254,48 +303,19 @@ class BVMRegressor(NetworkEnsembleRegressor):
             return GaussianLikelihood(heads)
         return Agreement(heads, self.family, self.df)
 
-    def _finish(
-        self,
-        candidates: list[Candidate],
-        splits: list[InnerSplit],
-        trained: list[Trained],
-        goes_on: bool,
+    def _keep_tolerance(
+        self, candidate: Candidate, members: Trained, curve: ToleranceCurve | None
     ) -> None:
-        """Choose among the candidates and keep the one chosen."""
-        final, curve = 0, None
-        if splits:
-            final, curve = self._choose(candidates, splits, trained)
-        chosen, members = candidates[final], trained[final]
-        self._keep(members, *self._scalings(chosen.rows, goes_on))
-        if goes_on:
-            return
         self.tolerance_curve_: ToleranceCurve | None = curve
-        self.growth_: Growth | None = chosen.growth
-        self.target_range_ = chosen.target_range
-        self.tolerance_ = chosen.tolerance
-        self.relative_tolerance_ = 0.0 if chosen.growth is None else RELATIVE_FALLBACK
+        self.growth_: Growth | None = candidate.growth
+        self.target_range_ = candidate.target_range
+        self.tolerance_ = candidate.tolerance
+        self.relative_tolerance_ = 0.0 if candidate.growth is None else RELATIVE_FALLBACK
         if curve is not None:
             self.relative_tolerance_ = curve.relative
         self.member_tolerance_ = np.exp(members.extra.astype(np.float64)) * self.y_scale_[:1]
         if self.member_tolerance_.size:
             self.tolerance_ = float(self.member_tolerance_.mean() / self.target_range_[0])
-
-    def _choose(
-        self, candidates: list[Candidate], splits: list[InnerSplit], trained: list[Trained]
-    ) -> tuple[int, ToleranceCurve]:
-        choice: Any = self.tolerance
-        n_values = len(candidates) // (len(splits) + 1)
-        relative = np.array(RELATIVE_GRID if choice == "local" else (0.0,))
-        everything = candidates[0].rows
-        scores = np.empty((len(splits), n_values, len(relative)))
-        for number, split in enumerate(splits):
-            test = everything[split.test]
-            for value in range(n_values):
-                i = (number + 1) * n_values + value
-                scores[number, value] = self._score(candidates[i], trained[i], test, relative)
-        values = np.array([candidate.tolerance for candidate in candidates[:n_values]])
-        unusual = np.array([split.unusual for split in splits])
-        return choose(choice, values, relative, scores, unusual)
 
     def _score(
         self, candidate: Candidate, trained: Trained, test: Rows, relative: Floats
@@ -304,6 +324,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
         known = np.ones(len(test), bool)
         if "lower" in test.more:
             known = (test.more["lower"] == test.more["upper"]).all(axis=1)
+        if not known.any():
+            return [0.0] * len(relative)  # nothing to tell candidates apart by
         test = test[np.flatnonzero(known)]
         scalings = self._scalings(candidate.rows)
         mean, std = self._member_moments(trained.parameters, test.x, scalings)

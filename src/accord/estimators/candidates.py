@@ -8,12 +8,12 @@ from numpy.typing import NDArray
 from accord.ensemble import Scaling
 from accord.estimators.network_ensemble import Rows
 from accord.tolerance import (
-    FALLBACK,
     GRID,
-    MIN_ROWS,
+    RELATIVE_GRID,
     Choice,
     Growth,
-    InnerSplit,
+    ToleranceCurve,
+    choose,
     inner_splits,
 )
 
@@ -88,22 +88,43 @@ def half_width(
     return growth.half_width(x, unit=constant + relative * total, target_range=target_range)
 
 
-def candidates_for(
-    choice: Choice, rows: Rows, random_state: np.random.RandomState
-) -> tuple[list[Candidate], list[InnerSplit]]:
-    """One candidate per tolerance on all rows, then one per inner split and tolerance.
+@dataclass(frozen=True)
+class Search:
+    """A choice of tolerance: every candidate on every inner split of the rows."""
 
-    With too few rows to choose on there is a single candidate, of moderate tolerance.
-    """
-    if len(rows) < MIN_ROWS:
-        return [_candidates(choice, rows, (FALLBACK,))[0]], []
-    splits = inner_splits(rows.x, random_state)
-    candidates = _candidates(choice, rows, GRID)
-    for split in splits:
-        candidates += _candidates(choice, rows[split.train], GRID)
-    return candidates, splits
+    choice: Choice
+    candidates: list[Candidate]
+    split_numbers: list[int]  # of each candidate
+    tests: list[Rows]  # of each split
+    unusual: NDArray[np.bool_]  # whether each split is an outlier split
+
+    @staticmethod
+    def over(choice: Choice, rows: Rows, random_state: np.random.RandomState) -> "Search":
+        splits = inner_splits(rows.x, random_state)
+        candidates = []
+        for split in splits:
+            inner = rows[split.train]
+            growth = growth_for(choice, inner)
+            candidates += [Candidate(inner, value, growth) for value in GRID]
+        return Search(
+            choice,
+            candidates,
+            [number for number in range(len(splits)) for _ in GRID],
+            [rows[split.test] for split in splits],
+            np.array([split.unusual for split in splits]),
+        )
+
+    @property
+    def relative(self) -> Floats:
+        """The κ to score each candidate with."""
+        return np.array(RELATIVE_GRID if self.choice == "local" else (0.0,))
+
+    def choose(self, scores: list[list[float]]) -> ToleranceCurve:
+        """The curve and the choice, from each candidate's mean NLL for each κ."""
+        table = np.reshape(scores, (len(self.tests), len(GRID), -1))
+        return choose(self.choice, np.array(GRID), self.relative, table, self.unusual)
 
 
-def _candidates(choice: Choice, rows: Rows, values: tuple[float, ...]) -> list[Candidate]:
-    growth = Growth().fit(rows.x) if choice == "local" and len(rows) > 1 else None
-    return [Candidate(rows, value, growth) for value in values]
+def growth_for(choice: str, rows: Rows) -> Growth | None:
+    """How the tolerance grows over these rows, if it is local."""
+    return Growth().fit(rows.x) if choice == "local" and len(rows) > 1 else None
