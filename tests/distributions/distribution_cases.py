@@ -161,3 +161,18 @@ EVERY: dict[str, Callable[[Any, Any], Distribution]] = {
     "empirical": lambda m, s: Empirical(m + s * DRAWS),
     "smoothed empirical": lambda m, s: Smoothed(Empirical(m + s * DRAWS), s * SCALE),
 }
+
+# One or two of each class, for what does not depend on formulas.
+STRUCTURES = [
+    "normal",
+    "student-t(3)",
+    "smoothed normal, eps 0.7",
+    "smoothed laplace, eps 1e-06",
+    "mixture of logistic",
+    "mixture of smoothed normals",
+    "mixture of mixtures",
+    "varying student-t",
+    "decomposed",
+    "empirical",
+    "smoothed empirical",
+]

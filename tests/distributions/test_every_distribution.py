@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 import torch
-from distribution_cases import CONTINUOUS, EVERY, LEVELS
+from distribution_cases import CONTINUOUS, EVERY, LEVELS, STRUCTURES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -12,6 +12,7 @@ from accord.distributions import Distribution
 
 every = pytest.mark.parametrize("name", EVERY)
 continuous = pytest.mark.parametrize("name", CONTINUOUS)
+structures = pytest.mark.parametrize("name", STRUCTURES)
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(20)
 # A plateau without density cannot be split by quantiles; heavy tails hide their moments from nodes.
 SPLIT = [name for name in CONTINUOUS if "far apart" not in name]
@@ -135,7 +136,7 @@ def test_a_seed_repeats_the_draws(name: str) -> None:
 
 
 @every
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=3, deadline=None)
 @given(shift=st.floats(-50, 50), stretch=st.floats(0.01, 100))
 def test_shift_and_scale(name: str, shift: float, stretch: float) -> None:
     plain, moved = EVERY[name](0.0, 1.0), EVERY[name](shift, stretch)
@@ -154,7 +155,7 @@ def test_shift_and_scale(name: str, shift: float, stretch: float) -> None:
         )
 
 
-@every
+@structures
 @pytest.mark.parametrize(
     "rows", [slice(1, 3), np.array([True, False, False, True]), torch.tensor([3, 0, 3])]
 )
@@ -169,7 +170,7 @@ def test_rows_answer_as_they_do_together(name: str, rows: object) -> None:
     np.testing.assert_allclose(part.quantile(0.3), y[index], rtol=1e-11)
 
 
-@every
+@structures
 def test_chunks_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     dist = EVERY[name](0.0, 1.0)
     y = np.moveaxis(dist.quantile([0.2, 0.6, 0.9]), -1, 0)
@@ -180,7 +181,7 @@ def test_chunks_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     np.testing.assert_allclose(dist.log_interval_prob(y - 1, y), expected[2], rtol=1e-12)
 
 
-@every
+@structures
 def test_a_grid_of_outputs_answers_as_its_columns(name: str) -> None:
     dist = EVERY[name](0.0, 1.0)
     grid = dist._map(
@@ -193,7 +194,7 @@ def test_a_grid_of_outputs_answers_as_its_columns(name: str) -> None:
     np.testing.assert_allclose(grid[:, 0].mean, dist.mean[[0, 2]])
 
 
-@every
+@structures
 def test_it_prints_itself_in_a_few_words(name: str) -> None:
     dist = EVERY[name](0.0, 1.0)
     assert repr(dist).startswith(type(dist).__name__ + "(")
