@@ -86,7 +86,12 @@ def reproduce(
     listener.planned(left, done=len(stacks) - len(left), jobs=workers)
     failed = run(left, store.folder, jobs=workers, listener=listener)
     results = Results.of(stacks, store)
-    return _written(chosen, results, target, quick, tuple(stack.label for stack in failed), code)
+    outcome = _written(chosen, results, target, quick, tuple(stack.label for stack in failed), code)
+    for cost in outcome.costs:
+        listener.said(
+            f"{cost.study}: {cost.networks:,} networks in {duration(cost.seconds)} of one core."
+        )
+    return outcome
 
 
 def _chosen(names: Sequence[str]) -> list[Study]:
