@@ -28,10 +28,12 @@ def elementwise(compute: Compute, *tensors: Tensor) -> Tensor:
 def in_blocks(compute: Compute, tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
     """``compute`` block by block, with results in the shape and dtype of the first tensor.
 
-    Of the others, one that repeats a single number is handed on as that number.
+    If the last tensor repeats a single number, it is handed on as that number.
     """
-    first = tensors[0]
-    flat = [first.reshape(-1), *(_flat(x) for x in tensors[1:])]
+    first, last = tensors[0], tensors[-1]
+    repeats = first.numel() > 1 and (last.numel() == 1 or not any(last.stride()))
+    end = last[(0,) * last.ndim] if repeats else last.reshape(-1)
+    flat = [*(x.reshape(-1) for x in tensors[:-1]), end]
     n, dtype = len(flat[0]), first.dtype
     if 0 < n <= BLOCK:
         parts = compute(*flat, wanted=wanted)
@@ -44,12 +46,6 @@ def in_blocks(compute: Compute, tensors: Sequence[Tensor], wanted: Sequence[bool
             for whole, x in zip(results, part, strict=True):
                 whole[piece] = x
     return results if first.ndim == 1 else [x.view(first.shape) for x in results]
-
-
-def _flat(x: Tensor) -> Tensor:
-    if x.numel() > 0 and not any(x.stride()):
-        return x[(0,) * x.ndim]
-    return x.reshape(-1)
 
 
 class _Elementwise(torch.autograd.Function):

@@ -82,7 +82,8 @@ def agreement_slopes(
     **Shape**: all of one shape; ``eps`` may also be a single number.
     """
     compute = partial(_agreement, family.kernel, density)
-    results = in_blocks(compute, (mu, var, t, eps), (True, True, False, by_eps))
+    with torch.no_grad():
+        results = in_blocks(compute, (mu, var, t, eps), (True, True, False, by_eps))
     return AgreementSlopes(*results, *(() if by_eps else (None,)))
 
 
@@ -125,7 +126,7 @@ def _in_double(
 def _within(
     kernel: Kernel, density: bool, z: Tensor, h: Tensor, *, wanted: Sequence[bool]
 ) -> tuple[Tensor, ...]:
-    x, y = (v.to(_working(z)) for v in (z, h))
+    x, y = (v.expand_as(z).to(_working(z)) for v in (z, h))
     u = 1 / kernel.unit
     out = kernel.partials(u * x, u * y, u * (x - y), u * (x + y), single=z.dtype != torch.float64)
     rate = torch.full_like(x, u)
@@ -138,7 +139,7 @@ def _within(
 
 def _between(kernel: Kernel, a: Tensor, b: Tensor, *, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
     u = 1 / kernel.unit
-    lower, upper = (u * x.to(_working(a)) for x in (a, b))
+    lower, upper = (u * x.expand_as(a).to(_working(a)) for x in (a, b))
     z, h = (0.5 * (lower + upper)).nan_to_num_(0.0, torch.inf, -torch.inf), 0.5 * (upper - lower)
     out = kernel.partials(z, h, lower, upper, single=a.dtype != torch.float64)
     one = torch.ones_like(h)
@@ -155,11 +156,11 @@ def _standardised(
     """z, h, z − h and z + h, each with its own digits, from t − μ as it was rounded.
 
     What rounding took from t − μ (Knuth's two-sum) counts where it all but equals ±ε and both are
-    many times σ. The limits overflow when squared, and nothing does before.
+    many times σ.
     """
     back = error - t
     lost = ((t - (error - back)) - (mu + back)).nan_to_num_(0.0, 0.0, 0.0)
-    most = torch.finfo(error.dtype).max ** 0.52
+    most = torch.finfo(error.dtype).max ** 0.52  # its square overflows, but little else does
     a = (error - eps).add_(lost).mul_(rate).clamp_(-most, most)
     b = (error + eps).add_(lost).mul_(rate).clamp_(-most, most)
     return error.mul_(rate).clamp_(-most, most), (rate * eps).clamp_(max=most), a, b

@@ -41,7 +41,7 @@ class StudentTKernel(Kernel):
         flip = z < 0
         x, a, b = mirrored(z, a, b)
         # f has its singularities at ±i√n, √(n + x²) away, and falls at the rate (n+1)x/(n + x²)
-        away = torch.hypot(x, torch.tensor(math.sqrt(self.df), dtype=x.dtype, device=x.device))
+        away = self._away(x)
         narrow = h * math.sqrt(self.df + 1) <= 0.3 * away
         narrow &= h * (x / away) * ((self.df + 1) / away) <= 4
         beside = a > 0
@@ -52,13 +52,13 @@ class StudentTKernel(Kernel):
         return Partials(value, torch.where(flip, -dz, dz), dh, ds, narrow)
 
     def _narrow(self, z: Tensor, h: Tensor) -> tuple[Tensor, ...]:
-        n = self.df
+        n, away = self.df, self._away(z)
         total, slope, growth = (torch.zeros_like(z) for _ in range(3))
-        scale = 1 / (n + z * z)
         for node, weight in zip(HALF_NODES, HALF_WEIGHTS, strict=True):
             sides = []
             for s in (node * h, -node * h):
-                ratio = torch.exp(-0.5 * (n + 1) * torch.log1p((2 * z + s) * s * scale))
+                step = (2 * z + s) / away * (s / away)
+                ratio = torch.exp(-0.5 * (n + 1) * torch.log1p(step))
                 sides.append((ratio, ratio * self._score(z + s)))
             (up, up_score), (down, down_score) = sides
             total += 0.5 * weight * (up + down)
@@ -77,12 +77,18 @@ class StudentTKernel(Kernel):
         return self._slopes(a, b, torch.log1p(-outside))
 
     def _slopes(self, a: Tensor, b: Tensor, value: Tensor) -> tuple[Tensor, ...]:
-        ra, rb = (torch.exp(self.log_pdf(x) - value) for x in (a, b))
+        # bounds at the end of the range may meet there
+        ra, rb = (torch.exp(self.log_pdf(x) - value).nan_to_num_(posinf=0.0) for x in (a, b))
         ends = (torch.where(x.isfinite(), x, 0.0) * r for x, r in ((b, rb), (a, ra)))
         return value, rb - ra, rb + ra, torch.sub(*ends)
 
     def _score(self, x: Tensor) -> Tensor:
-        return -(self.df + 1) * x / (self.df + x * x)
+        away = self._away(x)
+        return -(self.df + 1) / away * (x / away)
+
+    def _away(self, x: Tensor) -> Tensor:
+        """√(n + x²), also where x² overflows."""
+        return torch.hypot(x, x.new_tensor(math.sqrt(self.df)))
 
     def _log_spread(self, x: Tensor) -> Tensor:
         """log(1 + x²/n), also where x² overflows."""
