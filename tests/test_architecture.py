@@ -13,7 +13,9 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(
         ("distributions", "agreement", "losses", "metrics", "validation", "splits", "proximity"), 1
     ),
-    **dict.fromkeys(("networks", "training", "ensemble", "probabilistic_backprop"), 2),
+    **dict.fromkeys(
+        ("networks", "training", "objectives", "ensemble", "probabilistic_backprop"), 2
+    ),
     **dict.fromkeys(("estimators", "tolerance", "calibration", "trust", "persistence"), 3),
     **dict.fromkeys(("datasets", "tables", "plots"), 4),
     **dict.fromkeys(("experiments", "workflows"), 5),

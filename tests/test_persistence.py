@@ -100,7 +100,7 @@ def test_a_malicious_file_is_refused_and_runs_nothing(tmp_path, path):
         return entries
 
     bad = rewritten(path, tmp_path / "evil.skops", poison)
-    with pytest.raises(ModelFileError, match="refused|not a model"):
+    with pytest.raises(ModelFileError, match=r"refused|not a model"):
         accord.load(bad)
     assert not marker.exists()
 
@@ -144,7 +144,7 @@ def test_a_newer_format_is_refused(tmp_path, path):
         entries["accord.json"] = json.dumps(seal).encode()
         return entries
 
-    with pytest.raises(ModelFileError, match="written by accord 9.0.*Upgrade"):
+    with pytest.raises(ModelFileError, match=r"written by accord 9\.0.*Upgrade"):
         accord.load(rewritten(path, tmp_path / "newer.skops", newer))
 
 

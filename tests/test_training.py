@@ -119,9 +119,7 @@ def test_early_stopping_restores_each_members_best_state():
         only = replace(task, seeds=task.seeds[member : member + 1], held_out=None)
         fixed = replace(settings, epochs=int(best), patience=None)
         (alone,) = train([only], ARCHITECTURE, OBJECTIVE, fixed)
-        np.testing.assert_allclose(
-            alone.parameters[0][0], result.parameters[0][member], atol=1e-12
-        )
+        np.testing.assert_allclose(alone.parameters[0][0], result.parameters[0][member], atol=1e-12)
 
 
 def exploding(raw, columns):
