@@ -1,5 +1,6 @@
 """The loss of the ε-BVM: minus the log-probability of agreement within a tolerance."""
 
+import math
 from typing import final
 
 import torch
@@ -15,7 +16,7 @@ from accord._checks import (
 from accord._numerics import NORMAL, FamilyName, StandardFamily, agreement_loss, family_named
 from accord.losses.inputs import (
     Reduction,
-    any_below,
+    any_outside,
     check_reduction,
     fitted,
     prepared,
@@ -154,7 +155,9 @@ class BVMLoss(nn.Module):
         return reduced(loss, self.reduction)
 
     def extra_repr(self) -> str:
-        return f"family={self.family}, density={self.density}, reduction={self.reduction!r}"
+        width = "learnt" if self.fixed_tolerance is None else f"{self.fixed_tolerance}"
+        form = f"family={self.family}, density={self.density}, reduction={self.reduction!r}"
+        return f"tolerance={width}, {form}"
 
     def _set_tolerance(self, tolerance: Tensor | float, learn: bool) -> None:
         """A number stays one, exact in every dtype; a tensor moves with the module."""
@@ -186,7 +189,7 @@ def _check_tolerance(tolerance: Tensor | float) -> None:
     if isinstance(tolerance, Tensor):
         check_floating("tolerance", tolerance)
         check_not_empty("tolerance", tolerance)
-        if not any_below(tolerance, 0.0):
+        if not any_outside(tolerance, 0.0, math.inf):
             return
     check_non_negative("tolerance", tolerance, remedy=USE_ZERO)
     check_finite("tolerance", tolerance, remedy="Use AgreementLoss for one-sided rules.")

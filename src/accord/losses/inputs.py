@@ -1,5 +1,6 @@
 """What all losses ask of their inputs, and how they reduce."""
 
+import math
 from typing import Literal, NamedTuple, get_args
 
 import torch
@@ -7,6 +8,7 @@ from torch import Tensor
 
 from accord._checks import (
     check_choice,
+    check_finite,
     check_floating,
     check_non_negative,
     check_not_empty,
@@ -35,8 +37,9 @@ def prepared(input: Tensor, target: Tensor, var: Tensor | float, *, floor: float
     check_not_empty("input", input)
     dtype = torch.promote_types(input.dtype, target.dtype)
     spread = fitted("var", var, input, dtype)
-    if any_below(spread, floor):
+    if any_outside(spread, floor, math.inf):
         check_non_negative("var", spread, remedy="Send it through softplus or exp.")
+        check_finite("var", spread)
         spread = spread + (spread.detach().clamp(min=floor) - spread.detach())
     return Prepared(input.to(dtype), spread, target.to(dtype))
 
@@ -62,16 +65,18 @@ def with_noise(var: Tensor, target_std: Tensor | float | None, input: Tensor) ->
     if target_std is None:
         return var
     std = fitted("target_std", target_std, input, var.dtype)
-    if any_below(std, 0.0):
+    if any_outside(std, 0.0, math.inf):
         check_non_negative("target_std", std, remedy="Use 0 for targets without error.")
+        check_finite("target_std", std)
     return var + std.square()
 
 
-def any_below(value: Tensor, floor: float) -> bool:
-    """Whether an element is below the floor or NaN, or cannot be looked at (under ``vmap``)."""
+def any_outside(value: Tensor, least: float, most: float) -> bool:
+    """Whether an element is NaN or not in [least, most), or out of sight (under ``vmap``)."""
     if torch._C._functorch.is_functorch_wrapped_tensor(value):
         return True
-    return not value.detach().amin().item() >= floor
+    lowest, highest = torch.aminmax(value.detach())
+    return not (lowest.item() >= least and highest.item() < most)
 
 
 def check_reduction(reduction: str) -> None:
