@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import integrate
 
-from accord._numerics import log_agreement
+from accord._numerics import agreement_loss
 from accord.distributions import Decomposed, Empirical, Mixture, Normal, Smoothed, Uniform
 
 families = pytest.mark.parametrize("family", FAMILIES, ids=str)
@@ -28,17 +28,24 @@ def test_the_density_is_that_of_the_convolution(family: FamilyCase) -> None:
 @pytest.mark.parametrize("family", [f for f in FAMILIES if f.peer.std() < np.inf], ids=str)
 def test_log_prob_is_minus_the_loss_less_log_two_eps(family: FamilyCase) -> None:
     rng = np.random.default_rng(0)
-    mu, t = rng.normal(size=(2, 200)) * 3
-    scale, eps = np.exp(rng.normal(size=(2, 200)) * 2)
+    mu, t = rng.normal(size=(2, 5000)) * 3
+    scale, eps = np.exp(rng.normal(size=(2, 5000)) * 3)
     base = family.make(mu, scale)
-    inside = np.abs(t - mu) < eps + scale  # elsewhere a box against a box has no density
-    loss = -log_agreement(
+    loss = agreement_loss(
         base._family, *map(torch.tensor, (mu, base.variance, t, eps)), density=False
     ).numpy()
-    value = Smoothed(base, eps).log_prob(t)
-    np.testing.assert_allclose(
-        value[inside], (-loss - np.log(2 * eps))[inside], rtol=2e-14, atol=2e-14
-    )
+    inside = np.isfinite(loss)  # elsewhere a box against a box has no density
+    value, expected = Smoothed(base, eps).log_prob(t), -loss - np.log(2 * eps)
+    terms = 1 + np.abs(loss) + np.abs(np.log(2 * eps))
+    assert (np.abs(value[inside] - expected[inside]) <= 4e-16 * terms[inside]).all()
+    assert (value[~inside] == -np.inf).all()
+
+
+@pytest.mark.parametrize("scale", [1e-200, 1e200])
+def test_scales_whose_squares_leave_the_range_of_floats(scale: float) -> None:
+    plain, extreme = (Smoothed(Normal(0.0, s), 0.7 * s) for s in (1.0, scale))
+    shifted = extreme.log_prob(1.3 * scale) + np.log(scale)
+    np.testing.assert_allclose(shifted, plain.log_prob(1.3), rtol=1e-12)
 
 
 @families

@@ -13,6 +13,7 @@ from accord._numerics import (
     NORMAL,
     UNIFORM,
     StandardFamily,
+    log_agreement,
     log_between,
     log_within,
     student_t,
@@ -29,6 +30,7 @@ from accord.distributions.distribution import (
 )
 
 _FLOOR = "Use a small positive floor."
+_LEAST = 1e-290  # variances beyond it, or its inverse, have lost digits to the range of floats
 
 
 class LocationScale(Smoothable):
@@ -84,8 +86,14 @@ class LocationScale(Smoothable):
         return log_within(self._family, self._standard(center), half_width / self._scale)
 
     def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
-        z, h = self._standard(value), half_width / self._scale
-        smoothed = log_within(self._family, z, h, density=True) - self._scale.log()
+        """By the loss's own call where there is a variance: the two agree to the last digits."""
+        variance, _ = self._variances()
+        if bool((variance > _LEAST).all() and (variance < 1 / _LEAST).all()):
+            arguments = self._location, variance, value, half_width
+            smoothed = log_agreement(self._family, *arguments, density=True)
+        else:
+            z, h = self._standard(value), half_width / self._scale
+            smoothed = log_within(self._family, z, h, density=True) - self._scale.log()
         return torch.where(half_width > 0, smoothed, self._log_prob(value))
 
     def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
