@@ -32,7 +32,7 @@ def test_log_prob_is_minus_the_loss_less_log_two_eps(family: FamilyCase) -> None
     scale, eps = np.exp(rng.normal(size=(2, 5000)) * 3)
     base = family.make(mu, scale)
     loss = agreement_loss(
-        base._family, *map(torch.tensor, (mu, base.variance, t, eps)), density=False
+        base._family, *map(torch.tensor, (base.location, base.variance, t, eps)), density=False
     ).numpy()
     inside = np.isfinite(loss)  # elsewhere a box against a box has no density
     value, expected = Smoothed(base, eps).log_prob(t), -loss - np.log(2 * eps)
