@@ -26,8 +26,8 @@ def test_all_methods_are_there_and_judged_on_the_same_rows(compared: CompareResu
 
 
 def test_one_table_and_a_conclusion(compared: CompareResult, tmp_path: Path) -> None:
-    header, rows = compared.table()
-    assert header[0] == "method"
+    header, rows = compared.table("unusual")
+    assert header[0] == "unusual rows"
     assert len(rows) == len(compared.methods())
     assert all(len(row) == len(header) for row in rows)
     best = compared.best("random").method

@@ -78,6 +78,7 @@ def compare(
     from accord.report import compare_report
     from accord.tables import atomic_output, check_output
     from accord.workflows import compare_methods
+    from accord.workflows.comparison import KINDS
 
     wanted = ([] if no_report else [report]) + ([output] if output is not None else [])
     for path in wanted:
@@ -103,7 +104,8 @@ def compare(
         terminal.print_json(result.to_json())
         return
     terminal.notes(result.notes, quiet=quiet)
-    click.echo(terminal.table(*result.table()))
+    for kind in KINDS:
+        click.echo(terminal.table(*result.table(kind)) + "\n")
     click.echo(result.conclusion())
     if wanted:
         click.echo(f"Wrote {' and '.join(map(str, wanted))}.")

@@ -3,6 +3,7 @@
 from markupsafe import Markup
 
 from accord import plots
+from accord.plots.style import PALETTE
 from accord.report import figures
 from accord.report.page import render
 from accord.workflows import CompareResult
@@ -53,4 +54,7 @@ def _comparable(values: dict[str, float]) -> dict[str, float]:
 
 
 def _reliability(result: CompareResult, kind: SplitKind) -> Markup:
-    return figures.reliability({n: result.assessments[n, kind] for n in result.methods()})
+    """The best methods only: beyond six, colours and markers repeat."""
+    ranked = sorted(result.methods(), key=lambda n: result.of(n, kind).figures["nll"])
+    kept = [name for name in result.methods() if name in ranked[: len(PALETTE)]]
+    return figures.reliability({name: result.assessments[name, kind] for name in kept})

@@ -9,14 +9,19 @@ import pyarrow as pa
 
 from accord.tables import TableWriter
 from accord.workflows.assessment import Assessment
-from accord.workflows.wording import number, percent
+from accord.workflows.wording import count, listed_plainly, number, percent
 
 SplitKind = Literal["random", "unusual"]
 KINDS: tuple[SplitKind, ...] = ("random", "unusual")
 SPLIT_WORDS: dict[SplitKind, str] = {"random": "random rows", "unusual": "unusual rows"}
 
-_SHOWN = ("nll", "crps", "rmse", "coverage")
-_TITLES = {"nll": "NLL", "crps": "CRPS", "rmse": "RMSE", "coverage": "coverage"}
+_TITLES = {
+    "nll": "NLL",
+    "crps": "CRPS",
+    "rmse": "RMSE",
+    "coverage": "coverage",
+    "typical_width": "width",
+}
 
 
 @dataclass(frozen=True)
@@ -65,36 +70,52 @@ class CompareResult:
         """The method with the lowest score on a sort of split."""
         return min((s for s in self.scores if s.split == split), key=lambda s: s.figures[figure])
 
-    def table(self) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of text: both sorts of split side by side."""
-        header = ["method"]
-        for kind in KINDS:
-            header += [f"{_TITLES[name]} ({kind})" for name in _SHOWN]
-        header.append("s/fit")
+    def level_with_best(self, split: SplitKind, figure: str = "nll") -> list[str]:
+        """Other methods whose score differs from the best one's by less than its standard error."""
+        best = self.best(split, figure)
+        return [
+            s.method
+            for s in self.scores
+            if s.split == split
+            and s.method != best.method
+            and s.figures[figure] - best.figures[figure]
+            <= np.hypot(s.errors[figure], best.errors[figure])
+        ]
+
+    def table(self, split: SplitKind) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of text for one sort of split."""
+        header = [SPLIT_WORDS[split], *_TITLES.values(), "s/fit"]
         rows = []
         for method in self.methods():
-            row = [method]
-            for kind in KINDS:
-                figures = self.of(method, kind).figures
-                row += [
-                    percent(figures[n]) if n == "coverage" else number(figures[n]) for n in _SHOWN
-                ]
-            row.append(f"{self.of(method, 'random').seconds:.1f}")
-            rows.append(row)
+            score = self.of(method, split)
+            cells = [
+                percent(score.figures[name]) if name == "coverage" else number(score.figures[name])
+                for name in _TITLES
+            ]
+            rows.append([method, *cells, f"{score.seconds:.1f}"])
         return header, rows
 
-    def conclusion(self) -> str:
-        """Which method to take, in a sentence."""
-        inside, outside = self.best("random"), self.best("unusual")
-        if inside.method == outside.method:
-            first = f"{inside.method} has the best likelihood on random and on unusual rows"
+    def headline(self) -> str:
+        """Which methods to take, in a sentence."""
+        inside, outside = self.best("random").method, self.best("unusual").method
+        if inside == outside:
+            first = f"{inside} has the best likelihood on random and on unusual rows"
         else:
-            first = (
-                f"{inside.method} has the best likelihood on random rows, {outside.method} on "
-                "unusual ones"
-            )
+            first = f"{inside} has the best likelihood on random rows, {outside} on unusual ones"
+        level = [
+            name
+            for name in self.level_with_best("random")
+            if name in {*self.level_with_best("unusual"), outside}
+        ]
+        if level and self.n_splits > 1:
+            first += f"; {listed_plainly(level)} cannot be told from the best on either"
+        return f"{first}."
+
+    def conclusion(self) -> str:
+        """The headline with what it rests on."""
         missing = f" Not installed: {', '.join(self.absent)}." if self.absent else ""
-        return f"{first} (NLL: lower is better; mean of {self.n_splits} splits each).{missing}"
+        splits = count(self.n_splits, "split")
+        return f"{self.headline()} (NLL: lower is better; {splits} of each sort.){missing}"
 
     def write_scores(self, path: Path) -> None:
         """All figures as a table, one row per method and sort of split."""

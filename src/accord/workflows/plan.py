@@ -11,7 +11,7 @@ ToleranceChoice = Literal["local", "robust", "validate", "learn"]
 _CHOICES: tuple[ToleranceChoice, ...] = ("local", "robust", "validate", "learn")
 
 # Held-out rows that make the figures firm; small tables are split several times to get there.
-_HELD_OUT_ROWS = 200
+_HELD_OUT_ROWS = 150
 _HELD_OUT_SHARE = 0.2
 _MAX_FOLDS = 5
 # Up to this many rows the estimator's own settings are used; beyond, fewer epochs and larger
@@ -76,7 +76,7 @@ def plan_for(n_rows: int, tolerance: Tolerance) -> Plan:
     """Settings by the number of rows.
 
     >>> plan_for(442, Tolerance(choice="local"))
-    Plan(n_folds=3, epochs=40, batch_size=16, ...)
+    Plan(n_folds=2, epochs=40, batch_size=16, ...)
     """
     folds = -(-_HELD_OUT_ROWS // max(1, round(_HELD_OUT_SHARE * n_rows)))
     growth = max(1.0, n_rows / _ORDINARY_ROWS) ** 0.5

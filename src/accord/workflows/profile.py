@@ -15,7 +15,7 @@ LEVELS = np.linspace(0, 1, 101)
 _CATEGORIES = 50
 # In robust standard deviations; a rare category or a gap counts as the deviation that as few
 # rows of a normal distribution exceed.
-_REMARKABLE = 2.5
+_REMARKABLE = 2.0
 _RAREST = 1e-9
 
 

@@ -1,6 +1,7 @@
 """Numbers as people read them."""
 
 import math
+from collections.abc import Sequence
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -44,6 +45,15 @@ def count(n: int, what: str) -> str:
     ('1 row', '1,200 rows')
     """
     return f"{n:,} {what}" + ("" if n == 1 else "s")
+
+
+def listed_plainly(names: Sequence[str]) -> str:
+    """Names in a row.
+
+    >>> listed_plainly(["a"]), listed_plainly(["a", "b", "c"])
+    ('a', 'a, b and c')
+    """
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
 
 
 def duration(seconds: float) -> str:
