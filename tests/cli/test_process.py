@@ -54,6 +54,15 @@ def test_stopping_a_fit_leaves_nothing(big_table: Path, number: signal.Signals) 
     assert {path.name for path in folder.iterdir()} == before
 
 
+@pytest.mark.slow
+def test_memory_does_not_grow_with_the_file() -> None:
+    script = Path(__file__).parents[2] / "benchmarks" / "predict_stream.py"
+    done = subprocess.run(
+        [sys.executable, str(script), "--rows", "500000"], capture_output=True, text=True
+    )
+    assert "limit 1024 MB: kept" in done.stdout, done.stderr
+
+
 @pytest.fixture
 def tiny_disk(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "disk"

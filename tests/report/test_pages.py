@@ -13,6 +13,7 @@ from accord.workflows import (
     FitResult,
     compare_methods,
     evaluate_table,
+    fit_table,
     validate_predictions,
 )
 
@@ -138,6 +139,11 @@ def test_evaluation_validation_comparison(fitted: FitResult, houses: pd.DataFram
         assert "<script" not in page
         assert all(svg.get("aria-label") for svg in outline.tags("svg"))
     assert "MSE ensemble" in pages[-1]
+
+
+def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:
+    small = fit_table(houses.iloc[:20], target="price", tolerance="2%", members=2)
+    assert "20 rows are few" in fit_report(small)
 
 
 def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:

@@ -116,8 +116,9 @@ def test_types_that_no_model_can_use(values: list[Any]) -> None:
 def test_cells_that_changed_their_meaning(
     values: list[Any], reading: Reading, message: str
 ) -> None:
-    with pytest.raises(UnreadableCells, match=message):
+    with pytest.raises(UnreadableCells) as caught:
         convert(column(values), reading)
+    assert message in caught.value.sentence()
 
 
 @pytest.mark.parametrize("kind", ["number", "boolean", "time", "date", "category"])

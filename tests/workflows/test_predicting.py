@@ -77,6 +77,17 @@ def test_unseen_categories_and_gaps_are_predicted_and_counted(
     assert np.isfinite(pd.read_csv(tmp_path / "out.csv")["mean"]).all()
 
 
+def test_a_wrong_cell_is_named_by_its_row_in_the_file(
+    fitted: FitResult, houses: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accord.workflows.prediction._BATCH_ROWS", 64)
+    wrong = houses.drop(columns="price").astype({"area": object})
+    wrong.loc[99, "area"] = "wide"
+    wrong.to_csv(tmp_path / "wrong.csv", index=False)
+    with pytest.raises(TableError, match="'area' must hold numbers, got 'wide' in row 100"):
+        predict_table(fitted.model, tmp_path / "wrong.csv", output=tmp_path / "out.csv")
+
+
 def test_a_row_from_another_world_is_flagged(
     fitted: FitResult, houses: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -19,7 +19,7 @@ def render(template: str, **values: Any) -> str:
         .get_template(template)
         .render(
             version=__version__,
-            made=made.strftime("%-d %B %Y, %H:%M UTC"),
+            made=f"{made.day} {made:%B %Y, %H:%M} UTC",
             style=_style(),
             **values,
         )

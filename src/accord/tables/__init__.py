@@ -2,7 +2,7 @@
 
 from accord.tables.cells import Kind, Reading
 from accord.tables.preprocessing import make_preprocessor
-from accord.tables.problems import OptionError, TableError, listed, quoted
+from accord.tables.problems import OptionError, TableError, listed, printable, quoted
 from accord.tables.reading import Table, file_sha256, open_table, read_header, read_table
 from accord.tables.schema import Column, Schema, Surprises, check_columns, conform
 from accord.tables.stream import TableStream
@@ -31,6 +31,7 @@ __all__ = [
     "make_preprocessor",
     "open_table",
     "prepare_training",
+    "printable",
     "quoted",
     "read_header",
     "read_table",

@@ -32,7 +32,21 @@ _ODD_ENTRIES = 5
 
 
 class UnreadableCells(ValueError):
-    """Cells that do not have the meaning that their column had in training."""
+    """Cells that do not have the meaning that their column had in training.
+
+    ``row`` counts from 0 in the batch at hand, None where no single cell is to blame.
+    """
+
+    def __init__(self, rule: str, *, row: int | None = None, more: int = 0) -> None:
+        super().__init__(rule)
+        self.rule, self.row, self.more = rule, row, more
+
+    def sentence(self, first_row: int = 1) -> str:
+        """The rule and the place, rows counted from ``first_row``."""
+        if self.row is None:
+            return self.rule
+        more = f" and {self.more} more" if self.more else ""
+        return f"{self.rule} in row {first_row + self.row:,}{more}"
 
 
 @dataclass(frozen=True)
@@ -247,10 +261,8 @@ def _unreadable(text: pa.ChunkedArray, values: "pd.Series[Any]", what: str) -> U
     """Names the first cell that is there in the text and not in the values made of it."""
     bad = np.flatnonzero(values.isna().to_numpy() & text.is_valid().to_numpy())
     first = int(bad[0])
-    return UnreadableCells(
-        f"must hold {what}, got {quoted(text[first].as_py(), limit=40)} in row {first + 1}"
-        + (f" and {len(bad) - 1} more" if len(bad) > 1 else "")
-    )
+    rule = f"must hold {what}, got {quoted(text[first].as_py(), limit=40)}"
+    return UnreadableCells(rule, row=first, more=len(bad) - 1)
 
 
 def _plain(text: pa.ChunkedArray, number_format: NumberFormat) -> pa.ChunkedArray:

@@ -18,9 +18,14 @@ def quoted(name: object, *, limit: int = 60) -> str:
     >>> quoted("price"), quoted("a\nb")
     ("'price'", "'a\\nb'")
     """
+    return f"'{printable(name, limit=limit)}'"
+
+
+def printable(name: object, *, limit: int = 60) -> str:
+    """A name without line ends and terminal escapes, cut to a length."""
     text = str(name)
     text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "'" + "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text) + "'"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def listed(names: Iterable[object], *, limit: int = 5) -> str:

@@ -150,10 +150,13 @@ def _counts_rows(values: npt.NDArray[Any]) -> bool:
     )
 
 
-def conform(table: pa.Table, schema: Schema, *, source: str) -> tuple[pd.DataFrame, Surprises]:
+def conform(
+    table: pa.Table, schema: Schema, *, source: str, first_row: int = 1
+) -> tuple[pd.DataFrame, Surprises]:
     """A batch in the model's form, and what in it is out of the ordinary.
 
-    Every unreadable column is named, not only the first.
+    Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
+    file.
     """
     values: dict[str, npt.NDArray[Any]] = {}
     missing, infinite, unseen = {}, {}, {}
@@ -163,7 +166,7 @@ def conform(table: pa.Table, schema: Schema, *, source: str) -> tuple[pd.DataFra
         try:
             values[column.name] = converted = convert(cells, column.reading)
         except UnreadableCells as error:
-            problems.append(f"column {quoted(column.name)} {error}")
+            problems.append(f"column {quoted(column.name)} {error.sentence(first_row)}")
             continue
         if endless := count_infinite(cells):
             infinite[column.name] = endless

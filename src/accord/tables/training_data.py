@@ -156,7 +156,7 @@ def number_column(table: Table, role: str, name: str) -> Floats:
     try:
         return convert(column, reading)
     except UnreadableCells as error:  # cannot happen for a reading that was just detected
-        raise TableError(f"{role} column {quoted(name)} {error}.") from error
+        raise TableError(f"{role} column {quoted(name)} {error.sentence()}.") from error
 
 
 def _check_target(table: Table, name: str, y: Floats, exact: npt.NDArray[np.bool_]) -> None:

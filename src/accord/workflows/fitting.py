@@ -87,7 +87,7 @@ def fit_table(
         data, plan, recalibrate, coverage, members=members, seed=seed, progress=progress
     )
     settings = {
-        "tolerance": str(tolerance),
+        "tolerance": f"of column {tolerance_column}" if tolerance_column else str(tolerance),
         "recalibration": evidence.method,
         "seed": seed,
         **_settings(final, plan),

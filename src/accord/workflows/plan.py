@@ -124,8 +124,13 @@ def _cheaper(plan: Plan) -> Sequence[Plan]:
 
 
 def _expected(plan: Plan, n_rows: int, run: Callable[[Plan, int], None]) -> float:
-    """Seconds that a plan would take, from one epoch on few rows."""
+    """Seconds that a plan would take, from short runs of one and of three epochs on few rows."""
     rows = min(n_rows, _PROBE_ROWS)
-    start = time.perf_counter()
-    run(replace(plan, epochs=1), rows)
-    return (time.perf_counter() - start) * plan.epochs * n_rows / rows
+    seconds = []
+    for epochs in (1, 3):
+        start = time.perf_counter()
+        run(replace(plan, epochs=epochs), rows)
+        seconds.append(time.perf_counter() - start)
+    epoch = max(seconds[1] - seconds[0], 0.0) / 2
+    once = max(seconds[0] - epoch, 0.0)
+    return (once + epoch * plan.epochs) * n_rows / rows

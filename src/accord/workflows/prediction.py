@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 
 from accord.tables import (
@@ -67,9 +68,10 @@ def predict_table(
         progress.plan(1.0)
         progress.stage("Predicting", weight=1.0)
         for batch in stream.batches:
-            answer, odd, flagged = _predict_batch(
-                model, schema, batch, coverages, id_column, stream
-            )
+            X, odd = conform(batch, schema, source=stream.name, first_row=rows + 1)
+            answer, flagged = _predict_batch(model, X, coverages)
+            if id_column is not None:
+                answer = answer.add_column(0, id_column, batch.column(id_column))
             writer.write(answer)
             rows, unusual, surprises = rows + batch.num_rows, unusual + flagged, surprises + odd
             progress.advance(stream.position())
@@ -96,19 +98,13 @@ def _check_stream(
 
 
 def _predict_batch(
-    model: TableModel,
-    schema: Schema,
-    batch: pa.Table,
-    coverages: Sequence[float],
-    id_column: str | None,
-    stream: TableStream,
-) -> tuple[pa.Table, Surprises, int]:
-    X, surprises = conform(batch, schema, source=stream.name)
+    model: TableModel, X: pd.DataFrame, coverages: Sequence[float]
+) -> tuple[pa.Table, int]:
+    """Predictions for a batch, and how many of its rows are unusual."""
     features = model.features(X)
     dist = model.distribution(features)
     unusual = np.asarray(model.trust.is_unusual(features))
-    columns = {id_column: batch.column(id_column)} if id_column is not None else {}
-    columns |= {"mean": np.asarray(dist.mean), "std": np.asarray(dist.std)}
+    columns = {"mean": np.asarray(dist.mean), "std": np.asarray(dist.std)}
     for coverage in coverages:
         lower, upper = interval_names(coverage, alone=len(coverages) == 1)
         ends = np.asarray(dist.interval(coverage))
@@ -118,7 +114,7 @@ def _predict_batch(
         "epistemic": np.asarray(dist.epistemic),
         "unusual": unusual,
     }
-    return pa.table(columns), surprises, int(unusual.sum())
+    return pa.table(columns), int(unusual.sum())
 
 
 def _output_columns(coverages: Sequence[float], id_column: str | None) -> list[str]:

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal
 
+from accord.tables import printable
 from accord.workflows.assessment import Assessment
 from accord.workflows.wording import number, percent
 
@@ -84,7 +85,7 @@ def coverage_sentence(random: Assessment, unusual: Assessment, *, target: str) -
     return (
         f"{percent(random.coverage)} intervals cover {percent(random.covered)} of held-out rows "
         f"and {percent(unusual.covered)} of the most unusual ones; typical width "
-        f"{number(random.typical_width)} ({target})."
+        f"{number(random.typical_width)} ({printable(target)})."
     )
 
 
@@ -119,6 +120,6 @@ def evaluation_verdict(found: Assessment, *, target: str, drifted: bool) -> Verd
         level, headline = "caution", headline[:-1] + ", but the data have drifted."
     summary = (
         f"{percent(found.coverage)} intervals cover {percent(found.covered)} of "
-        f"{len(found):,} rows; typical width {number(found.typical_width)} ({target})."
+        f"{len(found):,} rows; typical width {number(found.typical_width)} ({printable(target)})."
     )
     return Verdict(level, headline, summary)
