@@ -43,6 +43,14 @@ def test_errors_combine_in_squares_and_rounding_counts() -> None:
     assert -1 < rounded < 0, "a printed 0.10 does not exclude 0.098"
 
 
+def test_a_single_published_run_varies_as_ours() -> None:
+    ours = Estimate(2.0, 0.1, 4)
+    single = standard_errors_apart(ours, Figure(1.0, None, 9, single=True))
+    mean = standard_errors_apart(ours, Figure(1.0, None, 9))
+    assert single == pytest.approx(1 / math.hypot(0.1, 0.2))
+    assert mean == pytest.approx(1 / math.hypot(0.1, 0.1))
+
+
 class TestJackknife:
     def test_mean_curve_then_statistic(self) -> None:
         """Errors of opposite sign cancel between splits, not between levels."""

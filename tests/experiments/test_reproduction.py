@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.experiments import reproduce
+from accord.experiments import reproduce, reproduction
 from accord.experiments.plan import Stack
 from accord.experiments.progress import TerminalProgress
 from accord.experiments.reproduction import Reproduction
@@ -93,6 +93,19 @@ def test_lost_records_are_made_again(outcome: Reproduction, folder: Path) -> Non
 def test_unknown_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="got 'table7'"):
         reproduce(["table7"], folder=tmp_path)
+
+
+def test_missing_data_are_said_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> None:
+        raise FileNotFoundError(f"{name} must be on disk or within reach")
+
+    monkeypatch.setattr(reproduction, "load", absent)
+    heard = Heard()
+    with pytest.raises(FileNotFoundError, match="google must be on disk"):
+        reproduce(["table2"], folder=tmp_path, quick=True, listener=heard)
+    assert heard.to_do == []
 
 
 def test_progress_tells_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:

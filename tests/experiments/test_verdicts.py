@@ -74,6 +74,19 @@ class TestCalibration:
         assert found(verdicts, "as well calibrated as NLL", f"{SMOOTHED}; printed").holds
 
 
+def test_ties_with_deep_ensembles_are_no_wins() -> None:
+    def nll(cell: Cell) -> float:
+        noise = 0.1 * (-1) ** (cell.split // 2)
+        lower = cell.method == "BVM" and cell.dataset == "wine"
+        return 1.0 + (noise if cell.method == "BVM" else 0.0) - (0.5 if lower else 0.0)
+
+    verdict = found(
+        verdicts_of("table1", invented(nll)), "does not outperform", f"{MODEL}; printed"
+    )
+    assert verdict.holds is False
+    assert verdict.evidence.startswith("8 of 9; not Wine (difference −0.50")
+
+
 def test_printed_wins_are_counted_from_the_paper() -> None:
     claims = {v.claim for v in verdicts_of("table1", invented())}
     assert any("PBP" in claim and "printed: 4 of 9" in claim for claim in claims)

@@ -49,14 +49,18 @@ def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Estimat
 def standard_errors_apart(ours: Estimate, printed: Figure) -> float:
     """(ours − published) in combined standard errors.
 
-    The combination is √(s² + s_p² + r²): our standard error, the printed one where there is one,
-    and what printing has rounded off. NaN where our own error is unknown (a single split).
+    The combination is √(s² + s_p² + r²): our standard error, the published one, and what printing
+    has rounded off. A published single run is taken to vary as one of ours does, a published mean
+    without an error as our mean does. NaN where our own error is unknown (a single split).
 
     Example:
         >>> round(standard_errors_apart(Estimate(2.6, 0.06, 20), Figure(2.5, 0.08, 2)), 2)
         1.0
     """
-    combined = hypot(ours.error, printed.error or 0.0, printed.rounding)
+    theirs = printed.error
+    if theirs is None:
+        theirs = ours.error * (sqrt(ours.n) if printed.single else 1.0)
+    combined = hypot(ours.error, theirs, printed.rounding)
     return (ours.value - printed.value) / combined if isfinite(combined) else nan
 
 

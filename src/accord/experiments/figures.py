@@ -1,6 +1,7 @@
 """The paper's figures from our records, and one that shows the outliers of all sets at once."""
 
 from collections.abc import Callable, Sequence
+from math import ceil
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Drawing", "drawings_of"]
 
+_GAPS = (-30, -10, -3, -1, -0.3, 0, 0.3, 1, 3, 10, 30, 100)
 Drawing = tuple[str, "Figure", str]  # name, figure, what it shows in words
 
 
@@ -91,9 +93,13 @@ def _calibration(results: Results) -> list[Drawing]:
         drawings.append(("figure2", fig, "Reliability diagram of the energy data"))
     names = published.datasets("calibration")
     panels = {name: _reliability_panel(results, name, recipe) for name in names}
-    if all(panels.values()):
-        fig, axes = plots.figure(3, 3, width=10.0, height=10.0)
-        for ax, (name, curves) in zip(axes, panels.items(), strict=True):
+    panels = {name: curves for name, curves in panels.items() if curves}
+    if len(panels) > 1:
+        n_rows = ceil(len(panels) / 3)
+        fig, axes = plots.figure(n_rows, 3, width=11.5, height=4.4 * n_rows)
+        for ax in axes[len(panels) :]:
+            ax.set_axis_off()
+        for ax, (name, curves) in zip(axes, panels.items(), strict=False):
             plots.reliability_diagram(curves, ax=ax)
             ax.set_title(info(name).title)
         drawings.append(("reliability", fig, "Reliability diagrams of the nine datasets"))
@@ -173,6 +179,10 @@ def _outliers(results: Results) -> list[Drawing]:
         yticklabels=[info(name).title for name in names],
     )
     ax.set_xscale("symlog", linthresh=0.5)
+    low, high = ax.get_xlim()
+    ticks = [tick for tick in _GAPS if low <= tick <= high]
+    ax.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks], minor=False)
+    ax.minorticks_off()
     ax.invert_yaxis()
     legend(ax)
     return [("table3", fig, "Test NLL on outliers against Deep Ensembles, by dataset and variant")]

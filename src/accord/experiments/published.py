@@ -13,11 +13,15 @@ Table = Literal["table1", "table2", "table3", "calibration"]
 
 @dataclass(frozen=True)
 class Figure:
-    """A printed number: its value, its standard error where one is printed, and its decimals."""
+    """A printed number: its value, its standard error where one is printed, and its decimals.
+
+    ``single`` marks the outcome of one run, whose spread the paper does not say.
+    """
 
     value: float
     error: float | None
     decimals: int
+    single: bool = False
 
     @property
     def rounding(self) -> float:
@@ -37,7 +41,7 @@ def figure(table: Table, dataset: str, measure: str, method: str | None = None) 
 
     Example:
         >>> figure("table1", "boston", "nll", "BVM")
-        Figure(value=2.52, error=0.08, decimals=2)
+        Figure(value=2.52, error=0.08, decimals=2, single=False)
     """
     entry = _printed()[table].get(dataset, {}).get(measure)
     if method is not None:
@@ -47,7 +51,7 @@ def figure(table: Table, dataset: str, measure: str, method: str | None = None) 
     decimals = 4 if table == "calibration" else 2
     if isinstance(entry, list):
         return Figure(float(entry[0]), float(entry[1]), decimals)
-    return Figure(float(entry), None, decimals)
+    return Figure(float(entry), None, decimals, single=table in ("table2", "table3"))
 
 
 def methods(table: Table, measure: str) -> list[str]:

@@ -43,7 +43,8 @@ class Record:
     """An answer: the measures, curves for the figures, and what it cost.
 
     ``networks`` counts those trained for this record; variants that read the same networks in
-    another way have 0. ``seconds`` is its share of the time of the stack it was trained in.
+    another way have 0. ``seconds`` is its share of the processor time of the stack it was
+    trained in.
     """
 
     study: str

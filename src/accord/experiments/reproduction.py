@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from accord._version import __version__
+from accord.datasets import load
 from accord.experiments.aims import aims_of
 from accord.experiments.comparisons import tables_of
 from accord.experiments.descriptions import Study
@@ -83,6 +84,8 @@ def reproduce(
     stacks = stacks_of(chosen, STUDIES, quick=quick, code=code)
     left = missing(stacks, store)
     workers = jobs or os.cpu_count() or 1
+    for dataset in dict.fromkeys(stack.dataset for stack in left):
+        load(dataset)  # fetched once, here, where a missing file stops everything with one error
     listener.planned(left, done=len(stacks) - len(left), jobs=workers)
     failed = run(left, store.folder, jobs=workers, listener=listener)
     results = Results.of(stacks, store)
