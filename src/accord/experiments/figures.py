@@ -96,7 +96,7 @@ def _calibration(results: Results) -> list[Drawing]:
     panels = {name: curves for name, curves in panels.items() if curves}
     if len(panels) > 1:
         n_rows = ceil(len(panels) / 3)
-        fig, axes = plots.figure(n_rows, 3, width=11.5, height=4.4 * n_rows)
+        fig, axes = plots.figure(n_rows, 3, width=11.8, height=5.1 * n_rows)
         for ax in axes[len(panels) :]:
             ax.set_axis_off()
         for ax, (name, curves) in zip(axes, panels.items(), strict=False):
