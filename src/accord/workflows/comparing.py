@@ -24,7 +24,7 @@ from accord.workflows.assessment import Assessment
 from accord.workflows.comparison import CompareResult, MethodScore, SplitKind
 from accord.workflows.methods import METHODS, Method
 from accord.workflows.progress import Progress, Silent
-from accord.workflows.training import Split
+from accord.workflows.training import Split, share_of_epochs
 
 _TEST_SHARE = 0.1
 
@@ -131,7 +131,8 @@ def _run(
         (method.make(seed + place), train, data.y[split.train])
         for place, (_, split, train, _) in enumerate(folds)
     ]
-    fit_together(jobs, listener=lambda epochs: progress.advance(epochs.epoch / epochs.n_epochs))
+    widths = [train.shape[1] for _, _, train, _ in folds]
+    fit_together(jobs, listener=share_of_epochs(widths, progress.advance))
     seconds = (time.perf_counter() - start) / len(folds)
     found: dict[SplitKind, list[Assessment]] = {}
     for (model, *_), (kind, split, _, test) in zip(jobs, folds, strict=True):

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from accord.tables import Table, TrainingData, prepare_training, read_table
-from accord.training import Progress as Epochs
 from accord.trust import TrustScore
 from accord.workflows.card import make_card
 from accord.workflows.effects import feature_effects
@@ -123,17 +122,13 @@ def _train(
     random = random_splits(len(data.y), plan.n_folds, seed=seed)
     unusual = unusual_split(data.X, data.y, data.schema, seed=seed)
     progress.stage("Training", weight=_TRAIN)
-
-    def listen(epochs: Epochs) -> None:
-        progress.advance(epochs.epoch / epochs.n_epochs)
-
     final, apart, *folds = train_all(
         data,
         [everything, unusual.train, *(split.train for split in random)],
         plan,
         members=members,
         seed=seed,
-        listener=listen,
+        advance=progress.advance,
     )
     progress.stage("Judging", weight=_JUDGE)
     evidence = gather_evidence(

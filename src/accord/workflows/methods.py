@@ -52,15 +52,15 @@ class NGBoost:
     def __init__(self, seed: int) -> None:
         from ngboost import NGBRegressor
 
-        self._model = NGBRegressor(random_state=seed, verbose=False)
+        self.model = NGBRegressor(random_state=seed, verbose=False)
 
     def fit(self, X: Floats, y: Floats) -> Self:
         self._scale = float(np.std(y))
-        self._model.fit(X, y)
+        self.model.fit(X, y)
         return self
 
     def predict_dist(self, X: Floats) -> Distribution:
-        found = self._model.pred_dist(X)
+        found = self.model.pred_dist(X)
         return Normal(found.loc, np.maximum(found.scale, _SMALLEST_SHARE * self._scale))
 
 
@@ -71,7 +71,7 @@ class CatBoost:
     def __init__(self, seed: int) -> None:
         from catboost import CatBoostRegressor
 
-        self._model = CatBoostRegressor(
+        self.model = CatBoostRegressor(
             loss_function="RMSEWithUncertainty",
             posterior_sampling=True,
             random_seed=seed,
@@ -82,11 +82,11 @@ class CatBoost:
 
     def fit(self, X: Floats, y: Floats) -> Self:
         self._scale = float(np.std(y))
-        self._model.fit(X, y)
+        self.model.fit(X, y)
         return self
 
     def predict_dist(self, X: Floats) -> Distribution:
-        found = self._model.virtual_ensembles_predict(
+        found = self.model.virtual_ensembles_predict(
             X, prediction_type="TotalUncertainty", virtual_ensembles_count=10, thread_count=1
         )
         mean, knowledge, noise = np.asarray(found, dtype=np.float64).T

@@ -1,6 +1,6 @@
 """The models behind a fit: one on all rows, and those that are asked about rows they never saw."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from typing import Any
@@ -81,9 +81,9 @@ def train_all(
     *,
     members: int,
     seed: int,
-    listener: Callable[[Epochs], None] | None = None,
+    advance: Callable[[float], None] | None = None,
 ) -> list[Trained]:
-    """One model per set of rows, trained together."""
+    """One model per set of rows, trained together; ``advance`` is told the share done."""
     jobs: list[tuple[Any, ...]] = []
     trained = []
     for rows in rows_of_each:
@@ -99,11 +99,40 @@ def train_all(
         )
         jobs.append((regressor, features, y, _knowledge(data, rows)))
         trained.append(Trained(preprocessor, regressor))
-    fit_together(jobs, listener=listener)
+    widths = [features.shape[1] for _, features, *_ in jobs]
+    fit_together(jobs, listener=None if advance is None else share_of_epochs(widths, advance))
     if any(model.regressor.n_iter_ < plan.epochs for model in trained):
         # Training ends early only if it was interrupted: half-trained models are no result.
         raise KeyboardInterrupt
     return trained
+
+
+def share_of_epochs(
+    widths: Sequence[int], advance: Callable[[float], None]
+) -> Callable[[Epochs], None]:
+    """A listener that makes one share of the epochs of several stacks.
+
+    Jobs with equally many features are trained as one stack, one stack after the other.
+
+    >>> told = []
+    >>> listen = share_of_epochs([3, 3, 4], told.append)
+    >>> for epoch in (1, 2, 1, 2):
+    ...     listen(Epochs(epoch, 2, 5, 0.0, 0.0))
+    >>> [round(share, 2) for share in told]
+    [0.33, 0.67, 0.83, 1.0]
+    """
+    stacks = [widths.count(width) for width in dict.fromkeys(widths)]
+    finished, last = 0, 0
+
+    def listen(epochs: Epochs) -> None:
+        nonlocal finished, last
+        finished += epochs.epoch <= last
+        last = epochs.epoch
+        done = sum(stacks[:finished])
+        running = stacks[finished] if finished < len(stacks) else 0
+        advance((done + running * epochs.epoch / epochs.n_epochs) / len(widths))
+
+    return listen
 
 
 def _knowledge(data: TrainingData, rows: Rows) -> dict[str, Any]:
