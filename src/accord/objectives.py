@@ -67,13 +67,14 @@ class Heads:
         grad_mean, grad_variance = grads
         if self.mean == "sigmoid":
             grad_mean = grad_mean * mean * (1 - mean)
+        bare = variance - VARIANCE_FLOOR
         match self.variance:
             case "sigmoid":
-                grad_variance = grad_variance * variance * (1 - variance)
+                grad_variance = grad_variance * bare * (1 - bare)
             case "softplus":
                 grad_variance = grad_variance * torch.sigmoid(raw.chunk(2, -1)[1])
             case "exp":
-                grad_variance = grad_variance * variance
+                grad_variance = grad_variance * bare
         return torch.cat((grad_mean, grad_variance), -1)
 
 
