@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from accord.tables import Table, TableError, check_columns, conform, quoted, read_table
 from accord.tables.problems import absent_column
@@ -17,6 +18,8 @@ from accord.workflows.results import EvaluateResult
 from accord.workflows.unusual import most_unusual
 from accord.workflows.verdict import evaluation_verdict
 from accord.workflows.wording import count
+
+Floats = NDArray[np.float64]
 
 _MINIMUM_ROWS = 10
 _CHUNK = 16_384
@@ -45,15 +48,7 @@ def evaluate_table(
     rows = np.flatnonzero(~np.isnan(y))
     X, y = X.iloc[rows].reset_index(drop=True), y[rows]
     progress.stage("Predicting", weight=0.8)
-    parts, scores = [], []
-    for begin in range(0, len(X), _CHUNK):
-        piece = slice(begin, begin + _CHUNK)
-        features = model.features(X.iloc[piece])
-        dist = model.distribution(features)
-        parts.append(Assessment.of(dist, y[piece], rows=rows[piece] + 1, coverage=coverage))
-        scores.append(np.asarray(model.trust.score_samples(features)))
-        progress.advance((begin + _CHUNK) / len(X))
-    found, score = Assessment.join(parts), np.concatenate(scores)
+    found, score = _judged(model, X, y, rows + 1, coverage, progress)
     unusual = score < model.trust.threshold_
     drift = measure_drift(
         X,
@@ -63,12 +58,11 @@ def evaluate_table(
         unusual=unusual,
         unusual_expected=float(model.trust.false_alarm_rate),
     )
-    left_out = source.data.num_rows - len(rows)
-    notes = surprises.sentences()
+    notes = []
     if source.sha256 == card.sha256:
-        notes.insert(0, "The model was trained on this very table: these figures are too good.")
-    if left_out:
-        notes.insert(0, f"{count(left_out, 'row')} without a target value left out.")
+        notes.append("The model was trained on this very table: these figures are too good.")
+    if left_out := source.data.num_rows - len(rows):
+        notes.append(f"{count(left_out, 'row')} without a target value left out.")
     return EvaluateResult(
         card=card,
         source=source.name,
@@ -77,12 +71,32 @@ def evaluate_table(
         drift=drift,
         unusual_rows=most_unusual(found, X, strangeness=-score, usual=model.profile),
         unusual=unusual,
-        warnings=tuple(notes),
+        warnings=(*notes, *surprises.sentences()),
         seconds=time.perf_counter() - start,
     )
 
 
-def _observed(source: Table, target: str) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+def _judged(
+    model: TableModel,
+    X: pd.DataFrame,
+    y: Floats,
+    rows: NDArray[np.intp],
+    coverage: float,
+    progress: Progress,
+) -> tuple[Assessment, Floats]:
+    """Predictions beside the truth, and how far each can be trusted, chunk by chunk."""
+    parts, scores = [], []
+    for begin in range(0, len(X), _CHUNK):
+        piece = slice(begin, begin + _CHUNK)
+        features = model.features(X.iloc[piece])
+        dist = model.distribution(features)
+        parts.append(Assessment.of(dist, y[piece], rows=rows[piece], coverage=coverage))
+        scores.append(np.asarray(model.trust.score_samples(features)))
+        progress.advance((begin + _CHUNK) / len(X))
+    return Assessment.join(parts), np.concatenate(scores)
+
+
+def _observed(source: Table, target: str) -> Floats:
     names = source.data.column_names
     if target not in names:
         raise absent_column(target, names, role="target", source=source.name)

@@ -196,6 +196,7 @@ def _settings(final: Trained, plan: Plan) -> dict[str, Any]:
         "epochs": plan.epochs,
         "batch_size": plan.batch_size,
         "chosen_tolerance": float(regressor.tolerance_),
+        "relative_tolerance": float(regressor.relative_tolerance_),
         "random_splits": plan.n_folds,
     }
 
