@@ -119,9 +119,11 @@ def test_no_jobs_is_refused(tmp_path: Path) -> None:
         run_with(records_of, tmp_path, 0)
 
 
+# A job in the background of a shell starts with Ctrl-C ignored; the program is one in front.
 PROGRAM = """
-import sys, time
+import signal, sys, time
 from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {tests!r})
 import test_runner as t
 from accord.experiments.runner import run
