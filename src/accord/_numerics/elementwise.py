@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-BLOCK = 1 << 16  # elements: few enough for a cache, enough for their overhead not to count
+BLOCK = 32_000  # elements: few enough for a cache, and for torch not to call for more threads
 
 Compute = Callable[..., Sequence[Tensor]]
 """(*tensors, wanted=…) → the value, then the derivative by each tensor whose ``wanted`` is true."""
@@ -19,10 +19,13 @@ Compute = Callable[..., Sequence[Tensor]]
 
 def elementwise(compute: Compute, *tensors: Tensor) -> Tensor:
     """The value of ``compute`` on tensors of one shape, differentiable once in each of them."""
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    wanted = tuple(x.requires_grad or wrapped(x) for x in tensors)
-    value: Tensor = _Elementwise.apply(compute, wanted, *tensors)[0]  # type: ignore[no-untyped-call]
-    return value
+    transformed = any(torch._C._functorch.is_functorch_wrapped_tensor(x) for x in tensors)
+    if transformed:
+        wanted = (True,) * len(tensors)
+        outputs = _Transformable.apply(compute, wanted, *tensors)  # type: ignore[no-untyped-call]
+        return outputs[0]  # type: ignore[no-any-return]
+    wanted = tuple(x.requires_grad for x in tensors)
+    return _Direct.apply(compute, wanted, *tensors)  # type: ignore[no-untyped-call, no-any-return]
 
 
 def in_blocks(compute: Compute, tensors: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor]:
@@ -48,8 +51,23 @@ def in_blocks(compute: Compute, tensors: Sequence[Tensor], wanted: Sequence[bool
     return results if first.ndim == 1 else [x.view(first.shape) for x in results]
 
 
-class _Elementwise(torch.autograd.Function):
-    """The derivatives are outputs too, as ``torch.func`` asks of whatever is kept for later."""
+class _Direct(torch.autograd.Function):
+    """Under autograd alone, where the function below would spend its time on the call."""
+
+    @staticmethod
+    def forward(ctx: Any, compute: Compute, wanted: Sequence[bool], *tensors: Tensor) -> Tensor:
+        value, *slopes = in_blocks(compute, tensors, wanted)
+        ctx.wanted = wanted
+        ctx.save_for_backward(*slopes, *tensors)
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        return None, None, *_chained(grad, ctx.saved_tensors, ctx.wanted)
+
+
+class _Transformable(torch.autograd.Function):
+    """Under ``torch.func``, which asks of whatever is kept for later that it be an output too."""
 
     @staticmethod
     def forward(compute: Compute, wanted: Sequence[bool], *tensors: Tensor) -> tuple[Tensor, ...]:
@@ -64,12 +82,9 @@ class _Elementwise(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor | None) -> tuple[Tensor | None, ...]:
-        grad, n = grads[0], sum(ctx.wanted)
-        if grad is None:
+        if grads[0] is None:
             return (None, None, *(None for _ in ctx.wanted))
-        saved = ctx.saved_tensors
-        slopes = iter(_constant(n, saved) if torch.is_grad_enabled() else saved[:n])
-        return (None, None, *(grad * next(slopes) if w else None for w in ctx.wanted))
+        return None, None, *_chained(grads[0], ctx.saved_tensors, ctx.wanted)
 
     @staticmethod
     def vmap(_: Any, in_dims: Sequence[Any], compute: Compute, wanted: Any, *tensors: Any) -> Any:
@@ -78,11 +93,18 @@ class _Elementwise(torch.autograd.Function):
             for x, d in zip(tensors, in_dims[2:], strict=True)
         ]
         same = torch.broadcast_tensors(*lifted)  # type: ignore[no-untyped-call]
-        outputs = _Elementwise.apply(compute, wanted, *same)  # type: ignore[no-untyped-call]
+        outputs = _Transformable.apply(compute, wanted, *same)  # type: ignore[no-untyped-call]
         return outputs, (0,) * len(outputs)
 
 
-def _constant(n: int, saved: Sequence[Tensor]) -> tuple[Tensor, ...]:
+def _chained(grad: Tensor, saved: Sequence[Tensor], wanted: Sequence[bool]) -> list[Tensor | None]:
+    """The chain rule with saved derivatives, which come first; the inputs follow them."""
+    n = sum(wanted)
+    slopes = iter(_once(n, saved) if torch.is_grad_enabled() else saved[:n])
+    return [grad * next(slopes) if want else None for want in wanted]
+
+
+def _once(n: int, saved: Sequence[Tensor]) -> tuple[Tensor, ...]:
     slopes: tuple[Tensor, ...] = _OnceDifferentiable.apply(n, *saved)  # type: ignore[no-untyped-call]
     return slopes
 

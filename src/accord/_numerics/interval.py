@@ -91,8 +91,8 @@ def _agreement(
     kernel: Kernel, density: bool, *inputs: Tensor, wanted: Sequence[bool]
 ) -> Sequence[Tensor]:
     if kernel.has_single_form and inputs[0].dtype == torch.float32:
-        far_loss = partial(_in_double, kernel)
-        return single_loss(inputs, density, wanted, far_loss=far_loss)
+        double_loss = partial(_in_double, kernel)
+        return single_loss(inputs, density, wanted, double_loss=double_loss)
     return _in_double(kernel, inputs, density, wanted)
 
 

@@ -1,14 +1,13 @@
 """The normal agreement loss in float32, in few and fast operations.
 
 A training step sees small batches, so that its cost is the number of operations; large ones move
-twice as fast in float32 as in float64. With z = (μ − t)/σ, h = ε/σ, w = zh and v = h², there are
-two regimes, each without cancellation.
+twice as fast in float32 as in float64. With z = (μ − t)/σ and h = ε/σ there are two regimes.
 
-Narrow: P/2ε = φ(z)/σ · S₀, Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over (−1, 1), by the rule of Gauss and
-Legendre; the slopes are ratios of the same sums, S₁/S₀ and S₂/S₀.
+Thin, h small: P/2ε = φ(z)/σ · S₀, with w = zh, v = h² and Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over
+(−1, 1) by the rule of Gauss and Legendre. The slopes are ratios of these sums, S₁/S₀ and S₂/S₀.
 
-Wide: P from erfc of the bounds, which only need more than float32 for their own difference. Bounds
-so far out that erfc underflows are left to the kernel in float64.
+Thick: P or 1 − P from erfc at the two bounds, which lose no digits that float32 could hold. Bounds
+so far out on one side that erfc underflows there are left to the kernel in float64.
 """
 
 import math
@@ -22,86 +21,65 @@ from torch import Tensor
 Inputs = Sequence[Tensor]
 """Mean, variance, target and tolerance, (n,) each; the last may be a single number."""
 
-Loss = Callable[..., list[Tensor] | tuple[Tensor, ...]]
+Loss = Callable[..., Sequence[Tensor]]
 """(inputs, density, wanted) → the loss, then its derivatives by those inputs that are wanted."""
 
-FAR = 9.0  # bounds above it, on one side of 0, are left to float64
-END = 9.1945  # erfc of it is the smallest normal number of float32
+THIN = 0.05  # of h: above it the difference of two values of erfc keeps its digits
+THICK = 1.4  # of h: up to it few nodes are enough
+FAR = 1e-36  # of P: below it erfc underflows
+END = 9.1945  # where erfc meets the smallest normal number of float32; beyond, it is slow
+LEAST_TAIL, LEAST_HEIGHT = 1.18e-38, 1.1e-37  # just above erfc and exp(−x²)/√π there
+LOG_HEIGHT = torch.tensor(-0.5 * math.log(math.pi))
+SERIAL = 1 << 15  # up to this size torch does an operation in one thread
 
 
 class Rule(NamedTuple):
-    """Nodes enough up to some |w| and v: the matrices from (w, v) to exponents, and on to the S."""
+    """Nodes enough for |w|, v ≤ limit: the matrices from (w, v) to exponents, and on to the S."""
 
-    w_limit: float
-    v_limit: float
+    limit: float
     exponents: Tensor
     sums: Tensor
 
 
-def _rule(w_limit: float, v_limit: float, n_nodes: int) -> Rule:
+def _rule(limit: float, n_nodes: int) -> Rule:
     s, weight = (torch.tensor(x) for x in np.polynomial.legendre.leggauss(n_nodes))
     sums = torch.stack([s**0, s, s**2]) * weight * (0.5 / math.sqrt(2 * math.pi))
-    return Rule(w_limit, v_limit, torch.stack([-s, -0.5 * s**2], dim=1).float(), sums.float())
+    return Rule(limit, torch.stack([-s, -0.5 * s**2], dim=1).float(), sums.float())
 
 
-# the sums and their ratios within 3e-8; at larger v, p nears 1 and its logarithm needs more digits
-RULES = (_rule(0.2, 0.2, 5), _rule(2, 2, 8), _rule(4, 4, 9), _rule(12, 4, 12))
+RULES = (_rule(0.2, 5), _rule(2.0, 8), _rule(4.0, 9))  # the S within 3e-8
 
 
 def single_loss(
-    inputs: Inputs, density: bool, wanted: Sequence[bool], *, far_loss: Loss
+    inputs: Inputs, density: bool, wanted: Sequence[bool], *, double_loss: Loss
 ) -> list[Tensor]:
     """The loss, then its derivatives by mean, variance, target and tolerance as far as wanted.
 
-    The regime of most elements is computed for all, and the others are written over it.
-    ``far_loss`` is the same function for bounds beyond the range of erfc in float32.
+    ``double_loss`` is the same function for whatever is beyond float32.
     """
+    _, var, _, eps = inputs
+    h = torch.rsqrt(var).mul_(eps)
+    least, most = (x.item() for x in torch.aminmax(h))
+    if least >= THIN:
+        return _thick_loss(inputs, density, wanted, double_loss)
+    if most <= THICK:
+        return _thin_loss(inputs, density, wanted, double_loss)
+    index = (h < THIN).nonzero().squeeze(1)
+    part = _thin_loss(_rows(inputs, index), density, wanted, double_loss)
+    return _amended(_thick_loss(inputs, density, wanted, double_loss), index, part)
+
+
+def _thin_loss(
+    inputs: Inputs, density: bool, wanted: Sequence[bool], double_loss: Loss
+) -> list[Tensor]:
     mu, var, t, eps = inputs
     rate = torch.rsqrt(var)
     z, h = (mu - t).mul_(rate), rate * eps
     products = torch.stack((z, h)).mul_(h)
     rule, beyond = _fitting_rule(products)
-    if len(beyond) == 0:
-        return _narrow_loss(z, h, products, rate, rule, eps, density, wanted)
-    if 2 * len(beyond) <= len(z):
+    if len(beyond):
         products.index_fill_(1, beyond, 0.0)
-        results = _narrow_loss(z, h, products, rate, rule, eps, density, wanted)
-        part = _wide_loss(_rows(inputs, beyond), density, wanted, far_loss=far_loss)
-        return _amended(results, beyond, part)
-    results = _wide_loss(inputs, density, wanted, far_loss=far_loss)
-    if len(beyond) == len(z):
-        return results
-    keep = torch.ones_like(z, dtype=torch.bool).index_fill_(0, beyond, False)
-    index = keep.nonzero().squeeze(1)
-    z, h, products, rate, eps = _rows((z, h, products, rate, eps), index)
-    part = _narrow_loss(z, h, products, rate, rule, eps, density, wanted)
-    return _amended(results, index, part)
-
-
-def _fitting_rule(products: Tensor) -> tuple[Rule, Tensor]:
-    """The smallest rule that does, and the index of the elements beyond all rules."""
-    least, most = (x.item() for x in torch.aminmax(products))
-    size = max(-least, most)
-    for rule in RULES:
-        if size <= min(rule.w_limit, rule.v_limit):
-            return rule, torch.empty(0)
-    w, v = products.unbind()
-    beyond = ((w.abs() <= rule.w_limit) & (v <= rule.v_limit)).logical_not_()
-    return rule, beyond.nonzero().squeeze(1)
-
-
-def _narrow_loss(
-    z: Tensor,
-    h: Tensor,
-    products: Tensor,
-    rate: Tensor,
-    rule: Rule,
-    eps: Tensor,
-    density: bool,
-    wanted: Sequence[bool],
-) -> list[Tensor]:
-    exponentials = (rule.exponents.to(h) @ products).exp_()
-    s0, s1, s2 = (rule.sums.to(h) @ exponentials).unbind()
+    s0, s1, s2 = _sums(rule, products).unbind()
     w, v = products.unbind()
     r1, r2 = s1 / s0, s2 / s0
     per = rate if density else torch.where(eps > 0, 2 * h, rate)
@@ -118,48 +96,91 @@ def _narrow_loss(
         results.append((z * r1).addcmul_(h, r2).mul_(rate))
         if not density:
             results[-1].sub_(torch.where(eps > 0, 1 / eps, 0.0))
-    return results
+    if len(beyond) == 0:
+        return results
+    return _amended(results, beyond, double_loss(_rows(inputs, beyond), density, wanted))
 
 
-def _wide_loss(
-    inputs: Inputs, density: bool, wanted: Sequence[bool], *, far_loss: Loss
+def _sums(rule: Rule, products: Tensor) -> Tensor:
+    """S₀/√2π, S₁/√2π, S₂/√2π, in parts small enough for the exponentials to stay in a cache."""
+    exponents, sums = rule.exponents.to(products), rule.sums.to(products)
+    n_parts = math.ceil(len(exponents) * products.shape[1] / SERIAL)
+    results = [sums @ (exponents @ part).exp_() for part in products.chunk(n_parts, dim=1)]
+    return results[0] if len(results) == 1 else torch.cat(results, dim=1)
+
+
+def _fitting_rule(products: Tensor) -> tuple[Rule, Tensor]:
+    """The smallest rule that does, and the index of the elements beyond all rules."""
+    least, most = (x.item() for x in torch.aminmax(products))
+    for rule in RULES:
+        if max(-least, most) <= rule.limit:
+            return rule, torch.empty(0)
+    inside = (products.abs() <= rule.limit).all(0)
+    return rule, inside.logical_not_().nonzero().squeeze(1)
+
+
+def _thick_loss(
+    inputs: Inputs, density: bool, wanted: Sequence[bool], double_loss: Loss
 ) -> list[Tensor]:
-    """In units of √2 σ: a = |z| − h, b = |z| + h, and p or 1 − p is [erfc(|a|) ∓ erfc(b)]/2."""
-    mu, var, t, eps = inputs
-    distance = mu.double().sub_(t).abs_()
-    rate = var.double().mul_(2.0).rsqrt_()
-    bounds = torch.stack((distance - eps, distance + eps)).mul_(rate).float()
-    outward = bounds.abs().clamp_(max=END)
-    normal = outward < END  # beyond, erfc and exp underflow, slowly
-    tails = torch.erfc(outward).mul_(normal)
-    heights = (outward * outward).neg_().exp_().mul_(normal)
-    a, above = bounds[0], bounds[0] > 0
-    s = torch.sub(tails[0], torch.copysign(tails[1], a)).mul_(0.5)
-    p, rate = torch.where(above, s, 1 - s), rate.float()
-    slopes = heights.div_(p).mul_(rate).mul_(1 / math.sqrt(math.pi))  # f(a)/p and f(b)/p
-    results = [torch.where(above, torch.log(s), torch.log1p(-s)).neg_()]
-    by_mu = torch.copysign(slopes[0] - slopes[1], mu - t)
+    """``outside`` is P where both bounds are on one side of μ, and 1 − P where they are not."""
+    eps = inputs[3]
+    lower, upper, rate = _bounds(inputs)
+    (tail_a, ra), (tail_b, rb) = _tail_and_height(lower), _tail_and_height(upper)
+    side = lower * upper
+    one_sided = side > 0
+    outside = tail_a.sub_(torch.copysign(tail_b, side)).abs_().mul_(0.5)
+    p = torch.where(one_sided, outside, 1 - outside)
+    least, most = (x.item() for x in torch.aminmax(p))
+    log_p = torch.log(p)
+    if most > 0.9:
+        log_p = torch.where(one_sided, log_p, torch.log1p(-outside))
+    results = [log_p.neg_()]
+    weight = rate / p
+    ra, rb = ra.mul_(weight), rb.mul_(weight)
     if wanted[0]:
-        results.append(by_mu)
+        results.append(ra - rb)
     if wanted[1]:
-        inner, outer = outward.mul_(slopes)
-        results.append(outer.sub_(torch.copysign(inner, a)).mul_(rate))
+        results.append((upper * rb).addcmul_(lower, ra, value=-1).mul_(rate))
     if wanted[2]:
-        results.append(-by_mu)
+        results.append(rb - ra)
     if wanted[3]:
-        results.append((slopes[0] + slopes[1]).neg_())
+        results.append((ra + rb).neg_())
+        if density:
+            results[-1].add_(1 / eps)
     if density:
         results[0].add_(torch.log(2 * eps))
-        if wanted[3]:
-            results[-1].add_(1 / eps)
-    if not a.amax().item() >= FAR:
+    if least >= FAR:
         return results
-    index = (a >= FAR).nonzero().squeeze(1)
-    return _amended(results, index, far_loss(_rows(inputs, index), density, wanted))
+    index = (p < FAR).nonzero().squeeze(1)
+    return _amended(results, index, double_loss(_rows(inputs, index), density, wanted))
+
+
+def _bounds(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
+    """(μ − t ∓ ε)/√2σ and 1/√2σ; where μ − t all but cancels ε, the difference needs float64."""
+    mu, var, t, eps = inputs
+    rate = var.double().mul_(2.0).rsqrt_()
+    error = mu.double().sub_(t)
+    lower, upper = (error - eps).mul_(rate), error.add_(eps).mul_(rate)
+    return lower.float(), upper.float(), rate.float()
+
+
+def _tail_and_height(bound: Tensor) -> tuple[Tensor, Tensor]:
+    """erfc(|x|) and exp(−x²)/√π; beyond their range they are 0, and the bound is cut."""
+    x = bound.abs()
+    cut = not x.amax().item() <= END
+    if cut:
+        bound.clamp_(-END, END)
+        x.clamp_(max=END)
+    tail = torch.erfc(x)
+    height = torch.addcmul(LOG_HEIGHT.to(x), x, x, value=-1).exp_()
+    if cut:
+        torch.threshold_(tail, LEAST_TAIL, 0.0)
+        torch.threshold_(height, LEAST_HEIGHT, 0.0)
+    return tail, height
 
 
 def _rows(tensors: Sequence[Tensor], index: Tensor) -> list[Tensor]:
-    return [x.index_select(-1, index) if x.ndim else x for x in tensors]
+    return [x.index_select(0, index) if x.ndim else x for x in tensors]
 
 
 def _amended(results: list[Tensor], index: Tensor, part: Sequence[Tensor]) -> list[Tensor]:
