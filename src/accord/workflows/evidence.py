@@ -16,9 +16,11 @@ from accord.workflows.training import Rows, Split, Trained
 Floats = NDArray[np.float64]
 Recalibration = Literal["conformal", "variance", "isotonic", "none"]
 
-# Isotonic regression bends to noise below this; conformal intervals need 1/(1 − coverage) rows,
-# and each half of the held-out rows must have them.
-_ISOTONIC_ROWS = 100
+_PARTS = 10
+# Isotonic regression bends to noise below this. Conformal intervals need 1/(1 − coverage) rows to
+# be finite, and more than twice as many not to hang on the largest error alone.
+_ISOTONIC_ROWS = 200
+_CONFORMAL_ROWS = 2.5
 
 
 @dataclass(frozen=True)
@@ -46,17 +48,17 @@ def gather_evidence(
 ) -> Evidence:
     """Predict held-out rows, recalibrate on other held-out rows, and compare with the truth.
 
-    The random held-out rows are halved: either half is judged with a calibrator fitted on the
-    other. The unusual rows are judged with one fitted on held-out rows that are not among them. The
-    final model gets one fitted on all random held-out rows.
+    The random held-out rows are parted: each part is judged with a calibrator fitted on the
+    others. The unusual rows are judged with one fitted on held-out rows that are not among them.
+    The final model gets one fitted on all random held-out rows.
     """
     ordinary = HeldOut.join([HeldOut.of(data, model, split.test) for model, split in folds])
     method, notes = _feasible(method, len(ordinary.rows), coverage)
-    half = np.random.default_rng(seed).permutation(len(ordinary.rows)) % 2 == 0
+    part = np.random.default_rng(seed).permutation(len(ordinary.rows)) % _PARTS
     random = Assessment.join(
         [
-            ordinary[judged].assessed(ordinary[~judged].calibrator(method), coverage)
-            for judged in (half, ~half)
+            ordinary[part == judged].assessed(ordinary[part != judged].calibrator(method), coverage)
+            for judged in np.unique(part)
         ]
     )
     model, split = apart
@@ -130,7 +132,10 @@ def _feasible(
     method: Recalibration, n: int, coverage: float
 ) -> tuple[Recalibration, tuple[str, ...]]:
     """The method asked for, or variance scaling where it needs more rows than there are."""
-    needed = {"conformal": 4 / (1 - coverage), "isotonic": 2 * _ISOTONIC_ROWS}.get(method, 0.0)
+    needed = {
+        "conformal": _CONFORMAL_ROWS / (1 - coverage),
+        "isotonic": _ISOTONIC_ROWS,
+    }.get(method, 0.0)
     if n >= needed:
         return method, ()
     return "variance", (
