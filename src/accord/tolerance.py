@@ -6,17 +6,19 @@ tolerance is 0 where training rows are dense and grows where they are not,
     ε(x) = g(x) · (ε₀ + κ s(x)) + ε₁ · max(0, g(x) − G),    g(x) = max(0, (r(x) − r₅₀)/(r₉₅ − r₅₀)),
 
 with r(x) the mean distance to the nearest training rows, r₅₀ and r₉₅ its quantiles over the
-training rows (leave-one-out), and s(x) the ensemble's own standard deviation. The absolute part
-ε₀ g(x) is the rule that the networks are trained under. A part proportional to the deviation would
-only rescale σ in training, so κ s(x) enters at prediction. G is the largest g of a training row:
-beyond it nothing can be tested, so there the tolerance grows at a fixed rate ε₁, whatever ε₀ and κ
-were found to be. It ends at the range of the targets.
+training rows (leave-one-out), and s(x) the ensemble's own standard deviation. At a training row
+there is a datum, so the rule there is exact agreement, and that is what the networks are trained
+on; the tolerance is for rows where there is none. G is the largest g of a training row: beyond it
+nothing can be tested, so there the tolerance grows at a fixed rate ε₁, whatever ε₀ and κ were found
+to be. It ends at the range of the targets.
+
+Nothing says that errors end at ε. A tolerance that is chosen, not stated, therefore has a soft
+edge: each member's σ² is widened by (ε/2)² before it is smoothed.
 
 A choice is made on inner splits of the training rows: on random held-out rows ("in distribution")
 and on the rows that an Isolation Forest finds most unusual ("out of distribution").
 """
 
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -30,10 +32,13 @@ Floats = NDArray[np.float64]
 Choice = Literal["validate", "robust", "local"]
 CHOICES: tuple[Choice, ...] = ("validate", "robust", "local")
 
-# Candidates, as fractions of the targets' range; 0 is exact agreement (NLL).
+# Candidates, as fractions of the targets' range; 0 is exact agreement (NLL). A constant tolerance
+# takes training to try, a local one does not.
 GRID = (0.0, 0.02, 0.05, 0.1, 0.2)
-# Candidates for κ: they cost no training.
+LOCAL_GRID = (0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2)
 RELATIVE_GRID = (0.0, 0.5, 1.0, 2.0, 3.0)
+# Softness of a chosen tolerance's edge.
+EDGE = 0.5
 # "local" may cost at most this much mean NLL on random held-out rows, as measured on inner splits.
 IN_DISTRIBUTION_SLACK = 0.03
 # Below this many rows there is nothing to choose on, and a moderate ε₀ and κ are used.
@@ -48,7 +53,9 @@ class Growth:
     """g(x): 0 for rows as usual as the training rows' nearer half, 1 at their 95 % quantile.
 
     Attributes:
-        references_, …: The fitted :class:`~accord.proximity.Proximity`, as numpy arrays.
+        proximity_: The distance to the training rows.
+        start_, width_: r₅₀ and r₉₅ − r₅₀.
+        farthest_: G, the largest value of a training row.
     """
 
     def fit(self, x: Floats) -> Self:
@@ -58,27 +65,25 @@ class Growth:
         self.start_, high = np.quantile(distances, [0.5, 0.95])
         # rows all alike: any distance at all is unusual, and the cap bounds what follows
         self.width_ = max(high - self.start_, 1e-3 * max(high, 1e-12))
-        growth = (distances - self.start_) / self.width_
-        self.farthest_ = growth.max()
-        self.training_values_ = growth.clip(0.0, _GROWTH_CAP)
+        self.farthest_ = (distances.max() - self.start_) / self.width_
         return self
 
-    def half_width(self, x: Floats, *, unit: Floats, target_range: Floats) -> Floats:
-        """ε(x) at new rows, where ``unit`` is ε₀ + κ s(x) in target units.
+    def __call__(self, x: Floats) -> Floats:
+        """g before it is cut off at 0.
 
-        **Shape**: x (N, d); unit (N, T) or (T,); target_range (T,) → (N, T).
+        **Shape**: x (N, d) → (N,).
         """
-        growth = ((self.proximity_.distance(x) - self.start_) / self.width_)[:, None]
+        return np.asarray((self.proximity_.distance(x) - self.start_) / self.width_)
+
+    def half_width(self, values: Floats, *, unit: Floats, target_range: Floats) -> Floats:
+        """ε(x) where the growth has these values and ``unit`` is ε₀ + κ s(x) in target units.
+
+        **Shape**: values (N,); unit (N, T) or (T,); target_range (T,) → (N, T).
+        """
+        growth = values[:, None]
         beyond = BEYOND_EVIDENCE * (growth - self.farthest_).clip(min=0.0)
         half_width = growth.clip(0.0, _GROWTH_CAP) * unit + beyond * target_range
         return np.asarray(np.minimum(half_width, target_range))
-
-    def at(self, x: Floats) -> "Growth":
-        """The same growth, with other rows in the place of the training rows."""
-        other = copy(self)
-        growth = (self.proximity_.distance(x) - self.start_) / self.width_
-        other.training_values_ = growth.clip(0.0, _GROWTH_CAP)
-        return other
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from accord._checks import check_choice, check_non_negative
 from accord._numerics import FamilyName, family_named
 from accord.distributions import Distribution
 from accord.ensemble import Scaling
-from accord.estimators.candidates import Candidate, Search, growth_for, half_width
+from accord.estimators.candidates import Candidate, Rule, Search, growth_for, softened
 from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import (
     NetworkEnsembleRegressor,
@@ -205,13 +205,9 @@ class BVMRegressor(NetworkEnsembleRegressor):
         search = Search.over(choice, rows, check_random_state(self.random_state))
 
         def finish(trained: list[Trained]) -> Plan:
+            results = zip(search.candidates, trained, search.tests, strict=True)
             curve = search.choose(
-                [
-                    self._score(candidate, result, search.tests[number], search.relative)
-                    for number, candidate, result in zip(
-                        search.split_numbers, search.candidates, trained, strict=True
-                    )
-                ]
+                [self._scores(c, members, test, search.rules(c)) for c, members, test in results]
             )
             chosen = Candidate(rows, curve.chosen, growth_for(choice, rows))
             return self._final_plan(chosen, settings, curve=curve)
@@ -265,8 +261,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
     def _candidate(self, rows: Rows, goes_on: bool) -> Candidate:
         """The ensemble to train where there is nothing to choose."""
         if goes_on:
-            growth = None if self.growth_ is None else self.growth_.at(rows.x)
-            return Candidate(rows, self.tolerance_, growth)
+            return Candidate(rows, self.tolerance_, self.growth_)
         if "tolerance" in rows.more:
             ratio = rows.more["tolerance"] / Scaling.range(rows.y).scale
             # the root mean square, so that the smoothed variance is right on average
@@ -296,12 +291,12 @@ class BVMRegressor(NetworkEnsembleRegressor):
         heads = Heads(self.mean_head, self.variance_head)
         if "lower" in rows.more:
             return ByAutograd(CensoredLoss(heads, self.family, self.df))
-        if "tolerance" in rows.more or isinstance(self.tolerance, str):
-            learn = "tolerance" not in rows.more and self.tolerance == "learn"
-            return Agreement(heads, self.family, self.df, learn_tolerance=learn)
-        if self.tolerance == 0 and self.family == "normal" and "std" not in rows.more:
+        if "tolerance" in rows.more:
+            return Agreement(heads, self.family, self.df)
+        exact = self.tolerance == 0 or (self.tolerance == "local" and len(rows) > 1)
+        if exact and self.family == "normal" and "std" not in rows.more:
             return GaussianLikelihood(heads)
-        return Agreement(heads, self.family, self.df)
+        return Agreement(heads, self.family, self.df, learn_tolerance=self.tolerance == "learn")
 
     def _keep_tolerance(
         self, candidate: Candidate, members: Trained, curve: ToleranceCurve | None
@@ -317,24 +312,25 @@ class BVMRegressor(NetworkEnsembleRegressor):
         if self.member_tolerance_.size:
             self.tolerance_ = float(self.member_tolerance_.mean() / self.target_range_[0])
 
-    def _score(
-        self, candidate: Candidate, trained: Trained, test: Rows, relative: Floats
+    def _scores(
+        self, candidate: Candidate, trained: Trained, test: Rows, rules: list[Rule]
     ) -> list[float]:
-        """Mean NLL of a trained candidate on rows it has not seen, for each κ."""
+        """Mean NLL of a trained candidate on rows it has not seen, under each rule."""
         known = np.ones(len(test), bool)
         if "lower" in test.more:
             known = (test.more["lower"] == test.more["upper"]).all(axis=1)
         if not known.any():
-            return [0.0] * len(relative)  # nothing to tell candidates apart by
+            return [0.0] * len(rules)  # nothing to tell the rules apart by
         test = test[np.flatnonzero(known)]
         scalings = self._scalings(candidate.rows)
         mean, std = self._member_moments(trained.parameters, test.x, scalings)
         if "std" in test.more:
             std = np.hypot(std, test.more["std"])
-        members = family_with_moments(self.family, mean, std, self.df)
+        growth = None if candidate.growth is None else candidate.growth(test.x)
         scores = []
-        for kappa in relative:
-            eps = candidate.half_width(test.x, mean, std, relative=float(kappa))
+        for rule in rules:
+            eps = rule.at(growth, mean, std)
+            members = family_with_moments(self.family, mean, softened(std, eps), self.df)
             dist = ensemble_distribution(members, tolerance=eps)
             scores.append(-float(np.mean(dist.log_prob(test.y))))
         return scores
@@ -351,7 +347,11 @@ class BVMRegressor(NetworkEnsembleRegressor):
     def _predictive(self, X: Floats) -> Distribution:
         scalings = self._x_scaling, self._y_scaling
         mean, std = self._member_moments(self.parameters_, X, scalings)
-        eps = self._half_width(X, mean, std) if self.predictive == "smoothed" else None
+        eps = None
+        if self.predictive == "smoothed":
+            eps = self._half_width(X, mean, std)
+            if isinstance(self.tolerance, str) and self.tolerance in CHOICES:
+                std = softened(std, eps)
         members = family_with_moments(self.family, self._shaped(mean), self._shaped(std), self.df)
         tolerance = None if eps is None else self._shaped(eps)
         return ensemble_distribution(members, tolerance=tolerance, combine=self.combine)
@@ -360,12 +360,5 @@ class BVMRegressor(NetworkEnsembleRegressor):
         """The tolerance at each row in target units, broadcastable to (M, N, T)."""
         if self.member_tolerance_.size:
             return np.asarray(self.member_tolerance_[:, None])
-        return half_width(
-            X,
-            mean,
-            std,
-            tolerance=self.tolerance_,
-            relative=self.relative_tolerance_,
-            target_range=self.target_range_,
-            growth=self.growth_,
-        )
+        rule = Rule(self.tolerance_, self.target_range_, self.growth_, self.relative_tolerance_)
+        return rule.at(None if self.growth_ is None else self.growth_(X), mean, std)

@@ -1,4 +1,4 @@
-"""Candidate tolerances: which ensembles to train for a choice, and how to score them."""
+"""Candidate tolerances: the ensembles to train for a choice, and the rules they predict by."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,9 @@ from numpy.typing import NDArray
 from accord.ensemble import Scaling
 from accord.estimators.network_ensemble import Rows
 from accord.tolerance import (
+    EDGE,
     GRID,
+    LOCAL_GRID,
     RELATIVE_GRID,
     Choice,
     Growth,
@@ -25,7 +27,7 @@ class Candidate:
     """An ensemble to train: its rows, its tolerance, and how the tolerance grows, if it is local.
 
     ``tolerance`` is a fraction of the targets' range. Rows that come with tolerances of their own
-    use those.
+    use those; a local tolerance is 0 at the rows that it is trained on.
     """
 
     rows: Rows
@@ -37,27 +39,12 @@ class Candidate:
         """(T,) range of the targets, 1 where they are constant."""
         return Scaling.range(self.rows.y).scale
 
-    def half_width(self, x: Floats, mean: Floats, std: Floats, *, relative: float) -> Floats:
-        """The tolerance at rows that the candidate has not seen."""
-        return half_width(
-            x,
-            mean,
-            std,
-            tolerance=self.tolerance,
-            relative=relative,
-            target_range=self.target_range,
-            growth=self.growth,
-        )
-
     def columns(self, y_scaling: Scaling) -> dict[str, Floats]:
         """What the objective needs of each row, in scaled units."""
         rows, scale = self.rows, y_scaling.scale
         columns = {"target": y_scaling.scaled(rows.y)}
-        if "tolerance" in rows.more:
-            half_width = rows.more["tolerance"]
-        else:
-            growth = 1.0 if self.growth is None else self.growth.training_values_[:, None]
-            half_width = np.broadcast_to(self.tolerance * self.target_range * growth, rows.y.shape)
+        constant = 0.0 if self.growth is not None else self.tolerance * self.target_range
+        half_width = rows.more.get("tolerance", np.broadcast_to(constant, rows.y.shape))
         columns["tolerance"] = half_width / scale
         if "std" in rows.more:
             columns["noise"] = (rows.more["std"] / scale) ** 2
@@ -67,25 +54,31 @@ class Candidate:
         return columns
 
 
-def half_width(
-    x: Floats,
-    mean: Floats,
-    std: Floats,
-    *,
-    tolerance: float,
-    relative: float,
-    target_range: Floats,
-    growth: Growth | None,
-) -> Floats:
-    """The tolerance at new rows in target units, from the members' moments there.
+@dataclass(frozen=True)
+class Rule:
+    """The tolerance at new rows, in target units.
 
-    **Shape**: x (N, d), mean and std (M, N, T), target_range (T,) → (N, T).
+    **Shape**: target_range (T,); ``at`` gives (N, T) for N rows.
     """
-    constant = tolerance * target_range
-    if growth is None:
-        return np.broadcast_to(constant, mean.shape[1:])
-    total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
-    return growth.half_width(x, unit=constant + relative * total, target_range=target_range)
+
+    tolerance: float
+    target_range: Floats
+    growth: Growth | None = None
+    relative: float = 0.0
+
+    def at(self, growth_values: Floats | None, mean: Floats, std: Floats) -> Floats:
+        """ε(x) from the growth at the rows and the members' moments there, each (M, N, T)."""
+        constant = self.tolerance * self.target_range
+        if self.growth is None or growth_values is None:
+            return np.broadcast_to(constant, mean.shape[1:])
+        total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
+        unit = constant + self.relative * total
+        return self.growth.half_width(growth_values, unit=unit, target_range=self.target_range)
+
+
+def softened(std: Floats, half_width: Floats) -> Floats:
+    """Deviations widened by the soft edge of a chosen tolerance."""
+    return np.asarray(np.hypot(std, EDGE * half_width))
 
 
 @dataclass(frozen=True)
@@ -94,37 +87,37 @@ class Search:
 
     choice: Choice
     candidates: list[Candidate]
-    split_numbers: list[int]  # of each candidate
-    tests: list[Rows]  # of each split
+    tests: list[Rows]  # of each candidate: rows that it is not trained on
     unusual: NDArray[np.bool_]  # whether each split is an outlier split
 
     @staticmethod
     def over(choice: Choice, rows: Rows, random_state: np.random.RandomState) -> "Search":
         splits = inner_splits(rows.x, random_state)
-        candidates = []
+        trained = (0.0,) if choice == "local" else GRID
+        candidates, tests = [], []
         for split in splits:
             inner = rows[split.train]
             growth = growth_for(choice, inner)
-            candidates += [Candidate(inner, value, growth) for value in GRID]
-        return Search(
-            choice,
-            candidates,
-            [number for number in range(len(splits)) for _ in GRID],
-            [rows[split.test] for split in splits],
-            np.array([split.unusual for split in splits]),
-        )
+            candidates += [Candidate(inner, value, growth) for value in trained]
+            tests += [rows[split.test]] * len(trained)
+        return Search(choice, candidates, tests, np.array([split.unusual for split in splits]))
 
-    @property
-    def relative(self) -> Floats:
-        """The κ to score each candidate with."""
-        return np.array(RELATIVE_GRID if self.choice == "local" else (0.0,))
+    def rules(self, candidate: Candidate) -> list[Rule]:
+        """The tolerances to score a trained candidate with."""
+        target_range, growth = candidate.target_range, candidate.growth
+        if self.choice != "local":
+            return [Rule(candidate.tolerance, target_range)]
+        pairs = [(value, kappa) for value in LOCAL_GRID for kappa in RELATIVE_GRID]
+        return [Rule(value, target_range, growth, kappa) for value, kappa in pairs]
 
     def choose(self, scores: list[list[float]]) -> ToleranceCurve:
-        """The curve and the choice, from each candidate's mean NLL for each κ."""
-        table = np.reshape(scores, (len(self.tests), len(GRID), -1))
-        return choose(self.choice, np.array(GRID), self.relative, table, self.unusual)
+        """The curve and the choice, from each candidate's mean NLL under each of its rules."""
+        local = self.choice == "local"
+        values, relative = (LOCAL_GRID, RELATIVE_GRID) if local else (GRID, (0.0,))
+        table = np.reshape(scores, (len(self.unusual), len(values), len(relative)))
+        return choose(self.choice, np.array(values), np.array(relative), table, self.unusual)
 
 
 def growth_for(choice: str, rows: Rows) -> Growth | None:
-    """How the tolerance grows over these rows, if it is local."""
+    """How the tolerance grows away from these rows, if it is local."""
     return Growth().fit(rows.x) if choice == "local" and len(rows) > 1 else None
