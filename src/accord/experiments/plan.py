@@ -8,6 +8,7 @@ from typing import Any
 from accord.datasets import info
 from accord.experiments.descriptions import Model, Reading, Study
 from accord.experiments.records import Cell, RecordStore
+from accord.tolerance import MIN_ROWS
 
 __all__ = ["Outcome", "Stack", "cells_of", "missing", "stacks_of"]
 
@@ -143,7 +144,7 @@ _GRID = 33
 
 
 def _candidates(settings: dict[str, Any], n: int) -> int:
-    """How many ensembles are trained to choose a tolerance; see :mod:`accord.tolerance`."""
-    if settings.get("tolerance") != "local" or n < 40:
+    """How many ensembles a local tolerance takes: one per inner split, and the final one."""
+    if settings.get("tolerance") != "local" or n < MIN_ROWS:
         return 1
-    return 54 if n < 3_000 else 30 if n < 20_000 else 18
+    return 7 if n < 3_000 else 5 if n < 20_000 else 3
