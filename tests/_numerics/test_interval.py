@@ -280,3 +280,6 @@ def test_without_float64_the_loss_still_holds(monkeypatch: pytest.MonkeyPatch) -
     assert not bool(value.isnan().any())
     certain = expected > -1e-30
     torch.testing.assert_close(value[~certain], expected[~certain], rtol=1e-4, atol=1e-30)
+    mu, var = torch.zeros_like(z), torch.ones_like(z)
+    loss = agreement_loss(NORMAL, mu, var, z, h, density=False).double()
+    torch.testing.assert_close(-loss[~certain], expected[~certain], rtol=1e-4, atol=1e-30)

@@ -7,7 +7,14 @@ from one of three parametrisations, each of which keeps what the others would ca
 - :func:`log_between`, standardised bounds, either of which may be infinite;
 - :func:`agreement_loss`, mean, variance, target and tolerance at once, as the losses need it.
 
-Work is done in float64, also for float32 arguments, which therefore lose no digits on the way.
+Work is done in float64, also for float32 arguments, which therefore lose no digits on the way; only
+the normal loss has forms of its own for float32. Largest relative error of log p against mpmath,
+for |z| up to 1e4 and h from 1e-10 to 1e6 (tests/_numerics/test_accuracy.py):
+
+    normal      4e-13 in float64; 6e-8 in float32, and 1e-5 for the loss, where 1 − p < 1e-20
+    Laplace     6e-14
+    logistic    6e-14
+    Student-t   3e-13 up to 200 degrees of freedom, 1e-12 up to 1,000
 """
 
 import math
@@ -90,7 +97,8 @@ def agreement_slopes(
 def _agreement(
     kernel: Kernel, density: bool, *inputs: Tensor, wanted: Sequence[bool]
 ) -> Sequence[Tensor]:
-    if kernel.has_single_form and inputs[0].dtype == torch.float32:
+    mu = inputs[0]
+    if kernel.has_single_form and mu.dtype == torch.float32 != _working(mu):
         double_loss = partial(_in_double, kernel)
         return single_loss(inputs, density, wanted, double_loss=double_loss)
     return _in_double(kernel, inputs, density, wanted)

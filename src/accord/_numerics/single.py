@@ -58,13 +58,14 @@ def single_loss(
     ``double_loss`` is the same function for whatever is beyond float32.
     """
     _, var, _, eps = inputs
-    h = torch.rsqrt(var).mul_(eps)
-    least, most = (x.item() for x in torch.aminmax(h))
-    if least >= THIN:
+    (var_low, var_high), (eps_low, eps_high) = (_range(x) for x in (var, eps))
+    if eps_low**2 >= THIN**2 * var_high:
         return _thick_loss(inputs, density, wanted, double_loss)
-    if most <= THICK:
+    if eps_high**2 <= THICK**2 * var_low:
         return _thin_loss(inputs, density, wanted, double_loss)
-    index = (h < THIN).nonzero().squeeze(1)
+    index = (eps * eps < THIN**2 * var).nonzero().squeeze(1)
+    if len(index) == 0:
+        return _thick_loss(inputs, density, wanted, double_loss)
     part = _thin_loss(_rows(inputs, index), density, wanted, double_loss)
     return _amended(_thick_loss(inputs, density, wanted, double_loss), index, part)
 
@@ -111,7 +112,7 @@ def _sums(rule: Rule, products: Tensor) -> Tensor:
 
 def _fitting_rule(products: Tensor) -> tuple[Rule, Tensor]:
     """The smallest rule that does, and the index of the elements beyond all rules."""
-    least, most = (x.item() for x in torch.aminmax(products))
+    least, most = _range(products)
     for rule in RULES:
         if max(-least, most) <= rule.limit:
             return rule, torch.empty(0)
@@ -130,7 +131,7 @@ def _thick_loss(
     one_sided = side > 0
     outside = tail_a.sub_(torch.copysign(tail_b, side)).abs_().mul_(0.5)
     p = torch.where(one_sided, outside, 1 - outside)
-    least, most = (x.item() for x in torch.aminmax(p))
+    least, most = _range(p)
     log_p = torch.log(p)
     if most > 0.9:
         log_p = torch.where(one_sided, log_p, torch.log1p(-outside))
@@ -177,6 +178,11 @@ def _tail_and_height(bound: Tensor) -> tuple[Tensor, Tensor]:
         torch.threshold_(tail, LEAST_TAIL, 0.0)
         torch.threshold_(height, LEAST_HEIGHT, 0.0)
     return tail, height
+
+
+def _range(x: Tensor) -> tuple[float, float]:
+    least, most = torch.aminmax(x)
+    return least.item(), most.item()
 
 
 def _rows(tensors: Sequence[Tensor], index: Tensor) -> list[Tensor]:
