@@ -63,11 +63,16 @@ def single_loss(
         return _thick_loss(inputs, density, wanted, double_loss)
     if eps_high**2 <= THICK**2 * var_low:
         return _thin_loss(inputs, density, wanted, double_loss)
-    index = (eps * eps < THIN**2 * var).nonzero().squeeze(1)
-    if len(index) == 0:
-        return _thick_loss(inputs, density, wanted, double_loss)
-    part = _thin_loss(_rows(inputs, index), density, wanted, double_loss)
-    return _amended(_thick_loss(inputs, density, wanted, double_loss), index, part)
+    thin = eps * eps < THIN**2 * var
+    results = [torch.empty_like(var) for _ in range(1 + sum(wanted))]
+    for mask, loss in ((thin, _thin_loss), (~thin, _thick_loss)):
+        index = mask.nonzero().squeeze(1)
+        if len(index) == len(var):
+            return loss(inputs, density, wanted, double_loss)
+        if len(index):
+            part = loss(_rows(inputs, index), density, wanted, double_loss)
+            _amended(results, index, part)
+    return results
 
 
 def _thin_loss(
