@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pytest
 
@@ -85,7 +86,8 @@ def test_all_else_is_a_category(values: list[Any]) -> None:
     cells = column(values)
     reading = detect(cells)
     assert reading == Reading("category")
-    assert list(convert(cells, reading)) == values
+    # how a missing cell is held depends on pandas' version
+    assert [None if pd.isna(cell) else cell for cell in convert(cells, reading)] == values
 
 
 def test_dictionary_columns_are_read_as_their_values() -> None:
