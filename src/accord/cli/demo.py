@@ -26,7 +26,7 @@ def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> No
 
     \b
     Example:
-      accord demo --folder /tmp/look
+      accord demo --folder look
     """
     from accord.report import fit_report
     from accord.workflows import demo as run
