@@ -74,7 +74,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
 
     Each member predicts a mean and a variance per row and minimises −log P(|ŷ − t| ≤ ε). The
     prediction is the mixture of the members, each smoothed by the tolerance, because that is the
-    density whose likelihood training maximises (docs/theory.md).
+    density whose likelihood training maximises (docs/theory.md). The default, a local tolerance, is
+    0 at the training rows, so that training is then NLL, and grows where there are none.
 
     Args:
         tolerance: ε. A number is a fraction of the targets' range (0: exact agreement, NLL); an
