@@ -20,7 +20,7 @@ def make_batch(n_targets=1):
     generator = torch.Generator().manual_seed(0)
     raw = torch.randn(3, 7, 2 * n_targets, generator=generator, dtype=torch.float64)
     target = torch.rand(3, 7, n_targets, generator=generator, dtype=torch.float64)
-    weight = torch.rand(3, 7, generator=generator, dtype=torch.float64)
+    weight = torch.rand(3, 7, 1, generator=generator, dtype=torch.float64)
     return raw, target, weight
 
 
@@ -37,7 +37,7 @@ def test_heads_chain_rule(heads):
 
     def loss(raw):
         mean, variance = heads(raw)
-        return GaussianNLLLoss(reduction="none")(mean, target, variance).sum(-1)
+        return GaussianNLLLoss(reduction="none")(mean, target, variance)
 
     value, grad = by_autograd(loss, raw, weight)
     got, got_grad, extra = GaussianLikelihood(heads)(raw, {"target": target}, weight, raw[0, 0])
@@ -52,7 +52,7 @@ def test_beta_nll():
 
     def loss(raw):
         mean, variance = heads(raw)
-        return BetaNLLLoss(beta=0.5, reduction="none")(mean, target, variance).sum(-1)
+        return BetaNLLLoss(beta=0.5, reduction="none")(mean, target, variance)
 
     _, grad = by_autograd(loss, raw, weight)
     objective = GaussianLikelihood(heads, beta=0.5)
@@ -70,7 +70,7 @@ def test_agreement_is_the_bvm_loss(family):
 
     def loss(raw):
         mean, variance = heads(raw)
-        return criterion(mean, target, variance, tolerance=tolerance).sum(-1)
+        return criterion(mean, target, variance, tolerance=tolerance)
 
     value, grad = by_autograd(loss, raw, weight)
     columns = {"target": target, "tolerance": tolerance}
@@ -86,7 +86,7 @@ def test_measurement_noise_adds_to_the_variance():
     columns = {"target": target, "tolerance": torch.zeros_like(target), "noise": noise}
     got, _, _ = Agreement(heads)(raw, columns, weight, raw[0, 0])
     mean, variance = heads(raw)
-    expected = GaussianNLLLoss(reduction="none")(mean, target, variance + 0.04).sum(-1)
+    expected = GaussianNLLLoss(reduction="none")(mean, target, variance + 0.04)
     torch.testing.assert_close(got, expected)
 
 
@@ -131,7 +131,7 @@ def test_censored_rows_count_the_probability_beyond_their_bound():
             -torch.log(normal.cdf(torch.full_like(target, 0.3)))[:, 5:],
         ),
         1,
-    )[..., 0]
+    )
     torch.testing.assert_close(loss, expected)
     assert torch.isfinite(grad).all()
 

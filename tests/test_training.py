@@ -124,7 +124,7 @@ def test_early_stopping_restores_each_members_best_state():
 
 def exploding(raw, columns):
     """A loss that overflows for large targets unless the rate is small."""
-    return (torch.exp(raw[..., 0] ** 2) - columns["target"][..., 0]) ** 2
+    return (torch.exp(raw[..., :1] ** 2) - columns["target"]) ** 2
 
 
 def test_a_diverging_member_is_restarted_and_reported():
@@ -138,7 +138,7 @@ def test_a_diverging_member_is_restarted_and_reported():
 
 
 def hopeless(raw, columns):
-    return raw[..., 0] * math.nan
+    return raw[..., :1] * math.nan
 
 
 def test_members_that_never_converge_are_an_error():

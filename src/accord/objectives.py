@@ -10,6 +10,7 @@ which is NLL for ε = 0. Its gradients are closed forms of the same primitive, s
 step needs no autograd; :class:`ByAutograd` serves every other loss.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -33,6 +34,8 @@ VarianceHead = Literal["sigmoid", "softplus", "exp"]
 
 # Keeps a variance from collapsing, as torch.nn.GaussianNLLLoss does; targets have about unit range.
 VARIANCE_FLOOR = 1e-6
+
+LOG_2PI = math.log(2 * math.pi)
 
 Result = tuple[Tensor, Tensor, Tensor | None]
 
@@ -60,22 +63,37 @@ class Heads:
                 variance = torch.exp(variance)
         return mean, variance + VARIANCE_FLOOR
 
-    def chain(
-        self, raw: Tensor, mean: Tensor, variance: Tensor, grads: tuple[Tensor, Tensor]
-    ) -> Tensor:
-        """Gradient by the raw outputs, from those by mean and variance."""
-        grad_mean, grad_variance = grads
+    def with_slopes(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Means, variances, and their slopes by the raw outputs, laid out as ``raw`` is."""
+        if self.mean == self.variance == "sigmoid":  # the paper's heads, in the fewest operations
+            value = torch.sigmoid(raw)
+            mean, variance = value.chunk(2, -1)
+            return mean, variance + VARIANCE_FLOOR, _sigmoid_slope(value)
+        mean, variance = self(raw)
+        slopes = torch.ones_like(raw)
+        mean_slope, variance_slope = slopes.chunk(2, -1)
         if self.mean == "sigmoid":
-            grad_mean = grad_mean * mean * (1 - mean)
-        bare = variance - VARIANCE_FLOOR
+            mean_slope.copy_(_sigmoid_slope(mean))
         match self.variance:
             case "sigmoid":
-                grad_variance = grad_variance * bare * (1 - bare)
+                variance_slope.copy_(_sigmoid_slope(variance - VARIANCE_FLOOR))
             case "softplus":
-                grad_variance = grad_variance * torch.sigmoid(raw.chunk(2, -1)[1])
+                variance_slope.copy_(torch.sigmoid(raw.chunk(2, -1)[1]))
             case "exp":
-                grad_variance = grad_variance * bare
-        return torch.cat((grad_mean, grad_variance), -1)
+                variance_slope.copy_(variance - VARIANCE_FLOOR)
+        return mean, variance, slopes
+
+
+def _sigmoid_slope(value: Tensor) -> Tensor:
+    return torch.addcmul(value, value, value, value=-1)
+
+
+def _chained(slopes: Tensor, by_mean: Tensor, by_variance: Tensor, weight: Tensor) -> Tensor:
+    """The gradient by raw outputs, in place of the heads' slopes."""
+    mean_part, variance_part = slopes.chunk(2, -1)
+    mean_part.mul_(by_mean)
+    variance_part.mul_(by_variance)
+    return slopes.mul_(weight)
 
 
 @final
@@ -88,22 +106,21 @@ class GaussianLikelihood:
     n_extra: int = 0
 
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
-        mean, variance = self.heads(raw)
+        mean, variance, slopes = self.heads.with_slopes(raw)
         residual = mean - columns["target"]
-        precision = variance.reciprocal()
-        scaled = residual * precision
-        loss = 0.5 * (torch.log(2 * torch.pi * variance) + residual * scaled)
-        weight = weight.unsqueeze(-1)
+        scaled = residual / variance
+        loss = torch.log(variance).addcmul_(residual, scaled).add_(LOG_2PI).mul_(0.5)
+        by_variance = variance.reciprocal().addcmul_(scaled, scaled, value=-1).mul_(0.5)
         if self.beta:
-            weight = weight * variance**self.beta
-        grads = scaled * weight, 0.5 * weight * (precision - scaled * scaled)
-        return loss.sum(-1), self.heads.chain(raw, mean, variance, grads), None
+            factor = variance**self.beta
+            scaled, by_variance = scaled * factor, by_variance * factor
+        return loss, _chained(slopes, scaled, by_variance, weight), None
 
 
 @final
 @dataclass(frozen=True)
 class SquaredError:
-    """(μ − t)², summed over the targets; a network has one output per target, its mean's."""
+    """(μ − t)²; a network has one output per target, its mean's."""
 
     head: MeanHead = "identity"
     n_extra: int = 0
@@ -114,10 +131,10 @@ class SquaredError:
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
         mean = self.mean(raw)
         residual = mean - columns["target"]
-        grad = 2 * residual * weight.unsqueeze(-1)
+        grad = 2 * residual * weight
         if self.head == "sigmoid":
             grad = grad * mean * (1 - mean)
-        return residual.square().sum(-1), grad, None
+        return residual.square(), grad, None
 
 
 @final
@@ -143,9 +160,9 @@ class Agreement:
         return family_named(self.family, df=self.df)
 
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
-        mean, head_variance = self.heads(raw)
-        noise = columns.get("noise")
-        variance = head_variance if noise is None else head_variance + noise
+        mean, variance, head_slopes = self.heads.with_slopes(raw)
+        if "noise" in columns:
+            variance = variance + columns["noise"]
         target = columns["target"]
         if self.learn_tolerance:
             eps = torch.exp(extra).unsqueeze(1).expand_as(target)
@@ -154,28 +171,26 @@ class Agreement:
         slopes = agreement_slopes(
             self.standard, mean, variance, target, eps, density=True, by_eps=self.learn_tolerance
         )
-        weight = weight.unsqueeze(-1)
-        grads = slopes.mu * weight, slopes.var * weight
-        grad = self.heads.chain(raw, mean, head_variance, grads)
         grad_extra = None
         if slopes.eps is not None:
             grad_extra = (slopes.eps * eps * weight).sum((1, 2)).unsqueeze(-1)
-        return slopes.loss.sum(-1), grad, grad_extra
+        return slopes.loss, _chained(head_slopes, slopes.mu, slopes.var, weight), grad_extra
 
 
 @final
 @dataclass(frozen=True)
 class ByAutograd:
-    """Any differentiable loss of raw outputs and columns, per sample (M, B)."""
+    """Any differentiable loss of raw outputs and columns, (M, B, T)."""
 
     loss: Callable[[Tensor, Columns], Tensor]
     n_extra: int = 0
 
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
-        with torch.enable_grad():
-            raw = raw.detach().requires_grad_()
-            loss = self.loss(raw, columns)
-            (grad,) = torch.autograd.grad((loss * weight).sum(), raw)
+        # training is in inference mode, whose tensors autograd does not take
+        with torch.inference_mode(False), torch.enable_grad():
+            raw = raw.clone().requires_grad_()
+            loss = self.loss(raw, {name: column.clone() for name, column in columns.items()})
+            (grad,) = torch.autograd.grad((loss * weight.clone()).sum(), raw)
         return loss.detach(), grad, None
 
 
@@ -205,7 +220,7 @@ class CensoredLoss:
         low, high = torch.where(known, -1.0, low), torch.where(known, 1.0, high)
         between = -log_between(family, low, high)
         density = agreement_loss(family, mean, variance, columns["target"], eps, density=True)
-        return torch.where(known, density, between).sum(-1)
+        return torch.where(known, density, between)
 
 
 def _standardised(bound: Tensor, unused: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:

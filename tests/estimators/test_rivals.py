@@ -217,7 +217,7 @@ def test_evidential_loss_is_the_student_t_likelihood() -> None:
     gamma, nu, alpha, beta = (part.numpy()[0, :, 0] for part in loss.evidence(raw))
     width = np.sqrt(beta * (1 + nu) / (nu * alpha))
     expected = -student_t.logpdf(target.numpy()[0, :, 0], 2 * alpha, gamma, width)
-    np.testing.assert_allclose(loss(raw, {"target": target})[0], expected)
+    np.testing.assert_allclose(loss(raw, {"target": target})[0, :, 0], expected)
 
 
 def test_student_t_is_the_normal_inverse_gamma_integrated_out(fitted) -> None:

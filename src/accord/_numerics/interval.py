@@ -25,7 +25,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from accord._numerics.elementwise import elementwise, in_blocks
+from accord._numerics.elementwise import BLOCK, elementwise, in_blocks
 from accord._numerics.kernel import HasKernel, Kernel, Partials
 from accord._numerics.single import single_loss
 
@@ -88,20 +88,26 @@ def agreement_slopes(
 
     **Shape**: all of one shape; ``eps`` may also be a single number.
     """
-    compute = partial(_agreement, family.kernel, density)
-    with torch.no_grad():
-        results = in_blocks(compute, (mu, var, t, eps), (True, True, False, by_eps))
-    return AgreementSlopes(*results, *(() if by_eps else (None,)))
+    kernel, inputs, wanted = family.kernel, (mu, var, t, eps), (True, True, False, by_eps)
+    if _is_single(kernel, mu) and mu.numel() <= BLOCK:
+        double_loss = partial(_in_double, kernel)
+        results = single_loss(inputs, density, wanted, double_loss=double_loss)
+    else:
+        results = in_blocks(partial(_agreement, kernel, density), inputs, wanted)
+    loss, by_mu, by_var, *more = results
+    return AgreementSlopes(loss, by_mu, by_var, more[0] if more else None)
 
 
 def _agreement(
     kernel: Kernel, density: bool, *inputs: Tensor, wanted: Sequence[bool]
 ) -> Sequence[Tensor]:
-    mu = inputs[0]
-    if kernel.has_single_form and mu.dtype == torch.float32 != _working(mu):
-        double_loss = partial(_in_double, kernel)
-        return single_loss(inputs, density, wanted, double_loss=double_loss)
+    if _is_single(kernel, inputs[0]):
+        return single_loss(inputs, density, wanted, double_loss=partial(_in_double, kernel))
     return _in_double(kernel, inputs, density, wanted)
+
+
+def _is_single(kernel: Kernel, mu: Tensor) -> bool:
+    return kernel.has_single_form and mu.dtype == torch.float32 != _working(mu)
 
 
 def _in_double(

@@ -3,15 +3,17 @@
 A training step sees small batches, so that its cost is the number of operations; large ones move
 twice as fast in float32 as in float64. With z = (μ − t)/σ and h = ε/σ there are two regimes.
 
-Thin, h small: P/2ε = φ(z)/σ · S₀, with w = zh, v = h² and Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over
-(−1, 1) by the rule of Gauss and Legendre. The slopes are ratios of these sums, S₁/S₀ and S₂/S₀.
+Thin: P/2ε = φ(z)/σ · S₀, with w = zh, v = h² and Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over (−1, 1) by
+the rule of Gauss and Legendre. The slopes are ratios of these sums, S₁/S₀ and S₂/S₀.
 
-Thick: P or 1 − P from erfc at the two bounds, which lose no digits that float32 could hold. Bounds
-so far out on one side that erfc underflows there are left to the kernel in float64.
+Thick, where w or v is beyond the rules: P or 1 − P from erfc at the two bounds, which lose no
+digits that float32 could hold. Bounds so far out on one side that erfc underflows there are left to
+the kernel in float64.
 """
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -19,16 +21,15 @@ import torch
 from torch import Tensor
 
 Inputs = Sequence[Tensor]
-"""Mean, variance, target and tolerance, (n,) each; the last may be a single number."""
+"""Mean, variance, target and tolerance of one shape; the last may be a single number."""
 
 Loss = Callable[..., Sequence[Tensor]]
 """(inputs, density, wanted) → the loss, then its derivatives by those inputs that are wanted."""
 
-THIN = 0.05  # of h: above it the difference of two values of erfc keeps its digits
-THICK = 1.4  # of h: up to it few nodes are enough
 FAR = 1e-36  # of P: below it erfc underflows
 END = 9.1945  # where erfc meets the smallest normal number of float32; beyond, it is slow
 LEAST_TAIL, LEAST_HEIGHT = 1.18e-38, 1.1e-37  # just above erfc and exp(−x²)/√π there
+HALF = torch.tensor(0.5)
 LOG_HEIGHT = torch.tensor(-0.5 * math.log(math.pi))
 SERIAL = 1 << 15  # up to this size torch does an operation in one thread
 
@@ -48,6 +49,8 @@ def _rule(limit: float, n_nodes: int) -> Rule:
 
 
 RULES = (_rule(0.2, 5), _rule(2.0, 8), _rule(4.0, 9))  # the S within 3e-8
+# where the density is wanted, P may also be so close to 1 that its logarithm has no digits left
+DENSITY_RULES = (*RULES, _rule(16.0, 15), _rule(64.0, 26))
 
 
 def single_loss(
@@ -57,76 +60,77 @@ def single_loss(
 
     ``double_loss`` is the same function for whatever is beyond float32.
     """
-    _, var, _, eps = inputs
-    (var_low, var_high), (eps_low, eps_high) = (_range(x) for x in (var, eps))
-    if eps_low**2 >= THIN**2 * var_high:
-        return _thick_loss(inputs, density, wanted, double_loss)
-    if eps_high**2 <= THICK**2 * var_low:
-        return _thin_loss(inputs, density, wanted, double_loss)
-    thin = eps * eps < THIN**2 * var
-    results = [torch.empty_like(var) for _ in range(1 + sum(wanted))]
-    for mask, loss in ((thin, _thin_loss), (~thin, _thick_loss)):
-        index = mask.nonzero().squeeze(1)
-        if len(index) == len(var):
-            return loss(inputs, density, wanted, double_loss)
-        if len(index):
-            part = loss(_rows(inputs, index), density, wanted, double_loss)
-            _amended(results, index, part)
-    return results
-
-
-def _thin_loss(
-    inputs: Inputs, density: bool, wanted: Sequence[bool], double_loss: Loss
-) -> list[Tensor]:
     mu, var, t, eps = inputs
     rate = torch.rsqrt(var)
     z, h = (mu - t).mul_(rate), rate * eps
     products = torch.stack((z, h)).mul_(h)
-    rule, beyond = _fitting_rule(products)
-    if len(beyond):
-        products.index_fill_(1, beyond, 0.0)
-    s0, s1, s2 = _sums(rule, products).unbind()
+    rule = _fitting_rule(products, DENSITY_RULES if density else RULES)
+    if rule is None:
+        return _mixed_loss(inputs, products, density, wanted, double_loss)
+    s0, r1, r2 = _sums(rule, products)
     w, v = products.unbind()
-    r1, r2 = s1 / s0, s2 / s0
     per = rate if density else torch.where(eps > 0, 2 * h, rate)
     results = [torch.log(s0 * per).addcmul_(z, z, value=-0.5).neg_()]
-    pull = torch.addcmul(z, h, r1)  # the slope by z
     if wanted[0]:
-        results.append(pull * rate)
+        results.append(torch.addcmul(z, h, r1).mul_(rate))
     if wanted[1]:
-        by_log_rate = (z * pull).addcmul_(w, r1).addcmul_(v, r2).sub_(1.0)
-        results.append(by_log_rate.mul_(rate).mul_(rate).mul_(-0.5))
+        slope = torch.addcmul(HALF.to(z), z, z, value=-0.5)
+        results.append(slope.addcmul_(w, r1, value=-1).addcmul_(v, r2, value=-0.5).div_(var))
     if wanted[2]:
-        results.append((pull * rate).neg_())
+        results.append(torch.addcmul(z, h, r1).mul_(rate).neg_())
     if wanted[3]:
         results.append((z * r1).addcmul_(h, r2).mul_(rate))
         if not density:
             results[-1].sub_(torch.where(eps > 0, 1 / eps, 0.0))
-    if len(beyond) == 0:
-        return results
-    return _amended(results, beyond, double_loss(_rows(inputs, beyond), density, wanted))
+    return results
 
 
-def _sums(rule: Rule, products: Tensor) -> Tensor:
-    """S₀/√2π, S₁/√2π, S₂/√2π, in parts small enough for the exponentials to stay in a cache."""
+def _mixed_loss(
+    inputs: Inputs, products: Tensor, density: bool, wanted: Sequence[bool], double_loss: Loss
+) -> list[Tensor]:
+    """Some elements are beyond all rules: these by themselves, and then the rest."""
+    shape = inputs[0].shape
+    inputs = [x.reshape(-1) if x.ndim else x for x in inputs]
+    limit = (DENSITY_RULES if density else RULES)[-1].limit
+    inside = (products.reshape(2, -1).abs() <= limit).all(0)
+    results = [torch.empty_like(inputs[0]) for _ in range(1 + sum(wanted))]
+    for mask, loss in (
+        (inside, partial(single_loss, double_loss=double_loss)),
+        (~inside, partial(_thick_loss, double_loss=double_loss)),
+    ):
+        index = mask.nonzero().squeeze(1)
+        if len(index):
+            _amend(results, index, loss(_rows(inputs, index), density, wanted))
+    return [x.view(shape) for x in results]
+
+
+def _sums(rule: Rule, products: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """S₀/√2π, S₁/S₀ and S₂/S₀, in parts small enough for the exponentials to stay in a cache."""
     exponents, sums = rule.exponents.to(products), rule.sums.to(products)
-    n_parts = math.ceil(len(exponents) * products.shape[1] / SERIAL)
-    results = [sums @ (exponents @ part).exp_() for part in products.chunk(n_parts, dim=1)]
-    return results[0] if len(results) == 1 else torch.cat(results, dim=1)
+    flat = products.view(2, -1)
+    n_parts = math.ceil(len(exponents) * flat.shape[1] / SERIAL)
+    if n_parts == 1:
+        whole = sums @ (exponents @ flat).exp_()
+    else:
+        parts = [sums @ (exponents @ part).exp_() for part in flat.chunk(n_parts, dim=1)]
+        whole = torch.cat(parts, dim=1)
+    whole = whole.view(3, *products.shape[1:])
+    s0 = whole[0]
+    ratios = whole[1:].div_(s0)
+    return s0, ratios[0], ratios[1]
 
 
-def _fitting_rule(products: Tensor) -> tuple[Rule, Tensor]:
-    """The smallest rule that does, and the index of the elements beyond all rules."""
+def _fitting_rule(products: Tensor, rules: Sequence[Rule]) -> Rule | None:
+    """The smallest rule that does for all elements; None if some are beyond all rules."""
     least, most = _range(products)
-    for rule in RULES:
+    for rule in rules:
         if max(-least, most) <= rule.limit:
-            return rule, torch.empty(0)
-    inside = (products.abs() <= rule.limit).all(0)
-    return rule, inside.logical_not_().nonzero().squeeze(1)
+            return rule
+    return None
 
 
 def _thick_loss(
-    inputs: Inputs, density: bool, wanted: Sequence[bool], double_loss: Loss
+    inputs: Inputs, density: bool, wanted: Sequence[bool], *, double_loss: Loss
 ) -> list[Tensor]:
     """``outside`` is P where both bounds are on one side of μ, and 1 − P where they are ``around``.
 
@@ -160,7 +164,8 @@ def _thick_loss(
     if least >= FAR:
         return results
     index = (p < FAR).nonzero().squeeze(1)
-    return _amended(results, index, double_loss(_rows(inputs, index), density, wanted))
+    _amend(results, index, double_loss(_rows(inputs, index), density, wanted))
+    return results
 
 
 def _bounds(inputs: Inputs) -> tuple[Tensor, Tensor, Tensor]:
@@ -196,7 +201,6 @@ def _rows(tensors: Sequence[Tensor], index: Tensor) -> list[Tensor]:
     return [x.index_select(0, index) if x.ndim else x for x in tensors]
 
 
-def _amended(results: list[Tensor], index: Tensor, part: Sequence[Tensor]) -> list[Tensor]:
+def _amend(results: list[Tensor], index: Tensor, part: Sequence[Tensor]) -> None:
     for whole, x in zip(results, part, strict=True):
         whole.index_copy_(0, index, x.to(whole.dtype))
-    return results

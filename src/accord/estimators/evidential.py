@@ -67,7 +67,7 @@ class EvidentialLoss:
         nll = 0.5 * torch.log(math.pi / nu) - alpha * torch.log(omega)
         nll = nll + (alpha + 0.5) * torch.log(error.square() * nu + omega)
         nll = nll + torch.lgamma(alpha) - torch.lgamma(alpha + 0.5)
-        return (nll + self.penalty * error.abs() * (2 * nu + alpha)).sum(-1)
+        return nll + self.penalty * error.abs() * (2 * nu + alpha)
 
 
 @dataclass(kw_only=True, eq=False, repr=False)

@@ -47,10 +47,8 @@ class FusedAdam:
 
     def _clip(self, limit: float) -> None:
         """Scale each member's gradient to a norm of at most ``limit``."""
-        blocks = [
-            b.view(self.stack.n_members, -1) for b in self.stack.member_views(self.stack.gradients)
-        ]
-        norm = torch.stack([b.square().sum(1) for b in blocks]).sum(0).sqrt()
-        factor = (limit / norm.clamp(min=1e-12)).clamp(max=1).unsqueeze(1)
+        blocks = self.stack.member_views(self.stack.gradients)
+        norm = torch.stack([b.square().flatten(1).sum(1) for b in blocks]).sum(0).sqrt()
+        factor = (limit / norm.clamp(min=1e-12)).clamp(max=1)
         for block in blocks:
-            block.mul_(factor)
+            block.mul_(factor.view(-1, *(1,) * (block.ndim - 1)))

@@ -67,8 +67,8 @@ class EarlyStopping:
             for name, column in rows.columns.items()
         }
         extra = self.stack.extra[members]
-        loss, _, _ = self.objective(raw, columns, raw.new_ones(raw.shape[:2]), extra)
-        return loss.mean(1)
+        loss, _, _ = self.objective(raw, columns, raw.new_ones(*raw.shape[:2], 1), extra)
+        return loss.sum(2).mean(1)
 
     def restore(self) -> None:
         """Give every member its best state back."""

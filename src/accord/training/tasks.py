@@ -23,9 +23,9 @@ class Objective(Protocol):
     def __call__(
         self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Per-sample loss, and the gradients of Σ weight · loss by raw outputs and by ``extra``.
+        """Losses, and the gradients of Σ weight · loss by raw outputs and by ``extra``.
 
-        **Shape**: raw (M, B, n_outputs), columns (M, B, T), weight and loss (M, B),
+        **Shape**: raw (M, B, n_outputs), columns and losses (M, B, T), weight (M, B, 1),
         extra (M, n_extra).
         """
 
