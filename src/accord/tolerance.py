@@ -34,7 +34,7 @@ CHOICES: tuple[Choice, ...] = ("validate", "robust", "local")
 
 # Candidates, as fractions of the targets' range; 0 is exact agreement (NLL). A constant tolerance
 # takes training to try, a local one does not.
-GRID = (0.0, 0.02, 0.05, 0.1, 0.2)
+GRID = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
 LOCAL_GRID = (0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2)
 RELATIVE_GRID = (0.0, 0.5, 1.0, 2.0, 3.0)
 # Softness of a chosen tolerance's edge.
