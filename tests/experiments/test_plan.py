@@ -68,9 +68,8 @@ def test_only_what_is_missing_is_left(tmp_path: Path) -> None:
 
 
 def test_long_stacks_are_cut_and_nothing_is_lost(tmp_path: Path) -> None:
-    long = Model(
-        "L", "BVMRegressor", "local", {"epochs": 40, "tolerance": "local", "n_members": 50}
-    )
+    settings = {"epochs": 400, "hidden": (50,), "tolerance": "local", "n_members": 50}
+    long = Model("L", "BVMRegressor", "local", settings)
     study = replace(BASE, datasets=("naval", "yacht"), models=(long,), splits=20)
     parts = missing(planned(study), RecordStore(tmp_path))
     naval = [stack.splits for stack in parts if stack.dataset == "naval"]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from accord.experiments import published
 from accord.experiments.estimates import Estimate
 from accord.experiments.results import Results
-from accord.experiments.studies import TABLE1_VARIANTS
+from accord.experiments.studies import TABLE1_RECIPES, TABLE1_VARIANTS
 from accord.experiments.tables import Column, Entry, Table, titles
 
 __all__ = ["tables_of"]
@@ -14,6 +14,7 @@ __all__ = ["tables_of"]
 _APART = "In parentheses: distance from the published value in combined standard errors."
 _SINGLE = "The paper prints one run without an error; it is taken to vary as one of ours does."
 _VARIANTS = ("model", "smoothed", "local")
+_COSINE = "cosine, local"
 
 
 def tables_of(study: str, results: Results) -> list[Table]:
@@ -31,7 +32,7 @@ def _table1(results: Results) -> list[Table]:
                 "table1",
                 measure,
                 "Deep Ensembles",
-                {"printed recipe": "printed", "rate 3e-3": "rate 3e-3"},
+                {recipe: recipe for recipe in TABLE1_RECIPES},
                 results,
             ),
         ]
@@ -66,8 +67,10 @@ def _table3(results: Results) -> list[Table]:
         ]
     columns = [
         *shifts,
-        *_against("table3", "nll", "Deep Ensembles", {"ours": "plain"}, results),
-        *_against("table3", "nll", "BVM", {v: v for v in _VARIANTS}, results),
+        *_against(
+            "table3", "nll", "Deep Ensembles", {"ours": "plain", "cosine": "cosine"}, results
+        ),
+        *_against("table3", "nll", "BVM", {v: v for v in (*_VARIANTS, _COSINE)}, results),
         *_ours("table3", "nll", "BVM eps=0.1", {v: v for v in _VARIANTS[:2]}, results),
     ]
     note = f"{_APART} {_SINGLE} Grey rows: " + ", ".join(
@@ -81,7 +84,7 @@ def _calibration(results: Results) -> list[Table]:
     tables = []
     for measure in ("ece", "mce"):
         columns = []
-        for recipe in _RECIPES:
+        for recipe in TABLE1_RECIPES:
             columns += _calibration_columns(measure, recipe, results)
         printed = [
             Column(
@@ -187,7 +190,6 @@ def _expansion(results: Results) -> list[Table]:
     ]
 
 
-_RECIPES = ("printed", "rate 3e-3")
 _STOCK_MEASURES = {
     "nll": "NLL",
     "nll_exact": "NLL of the mixture",
@@ -198,11 +200,15 @@ _STOCK_MEASURES = {
 _TABLE1_EXACT = [
     ("Deep Ensembles", "rate 3e-3"),
     *(("BVM", f"rate 3e-3, {variant}") for variant in _VARIANTS),
+    ("Deep Ensembles", "cosine"),
+    ("BVM", _COSINE),
 ]
 _TABLE3_EXACT = [
     ("Deep Ensembles", "plain"),
     *(("BVM", variant) for variant in _VARIANTS),
     *(("BVM eps=0.1", variant) for variant in _VARIANTS[:2]),
+    ("Deep Ensembles", "cosine"),
+    ("BVM", _COSINE),
 ]
 _MAKERS: dict[str, Callable[[Results], list[Table]]] = {
     "figure1": _figure1,

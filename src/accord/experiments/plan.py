@@ -137,7 +137,7 @@ def _cost(model: Model, dataset: str, n_splits: int) -> float:
     networks = n_splits * int(settings.get("n_members", 1)) * _candidates(settings, n) + searched
     width = int(sum(settings.get("hidden", ())))
     steps = epochs * ceil(0.9 * n / batch)
-    return steps * (2.5e-4 + networks * (1e-5 + 1.5e-8 * batch * width))
+    return steps * (2.5e-4 + networks * (4e-6 + 5e-9 * batch * width))
 
 
 _GRID = 33
