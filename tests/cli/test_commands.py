@@ -228,6 +228,14 @@ def test_datasets(run: Run, tmp_path: Path) -> None:
     assert run("datasets", "-o", "d.csv").exit_code == 2
 
 
+def test_reproduce_writes_a_page(run: Run, tmp_path: Path) -> None:
+    done = run("reproduce", "expansion", "--folder", str(tmp_path / "again"), "--jobs", "1")
+    assert done.exit_code == 0
+    assert "report.html" in done.stdout
+    page = (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
+    assert "Appendix B" in page
+
+
 def test_reproduce_lists_its_studies(run: Run) -> None:
     assert "table3" in run("reproduce", "--list").stdout
     assert run("reproduce", "table9").exit_code == 2

@@ -2,12 +2,20 @@
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from accord.report import compare_report, evaluate_report, fit_report, validate_report
+from accord.experiments import reproduce
+from accord.report import (
+    compare_report,
+    evaluate_report,
+    fit_report,
+    reproduction_report,
+    validate_report,
+)
 from accord.report.figures import plain
 from accord.workflows import (
     FitResult,
@@ -153,3 +161,19 @@ def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
 
     endless = replace(fitted.random, upper=np.full(len(fitted.random), np.inf))
     assert "nan" not in figures.intervals(endless, target="price", wide=True).lower()
+
+
+def test_a_reproductions_page_holds_claims_tables_and_figures(tmp_path: Path) -> None:
+    result = reproduce(["expansion"], folder=tmp_path, jobs=1)
+    outline = Outline(reproduction_report(result))
+    assert outline.open == []
+    text = " ".join(" ".join(outline.text).split()).replace("\N{NO-BREAK SPACE}", " ")
+    for verdict in result.claims:
+        assert f"{verdict.where} {verdict.claim}" in text
+        assert verdict.evidence in text
+    for table in result.tables:
+        assert table.title in text
+        assert all(row[0] in text for row in table.cells())
+    assert "does not hold" in text
+    assert all(svg.get("aria-label") for svg in outline.tags("svg"))
+    assert len(outline.tags("svg")) == len(result.figures) > 0

@@ -49,6 +49,8 @@ def reproduce(
 
     from accord.experiments import STUDIES, TerminalProgress
     from accord.experiments import reproduce as run
+    from accord.experiments.records import write_whole
+    from accord.report import reproduction_report
     from accord.tables import OptionError, listed
 
     known = [study.name for study in STUDIES]
@@ -66,12 +68,13 @@ def reproduce(
             jobs=jobs,
             listener=listener,
         )
+    write_whole(folder / "report.html", reproduction_report(result))
     if as_json:
         terminal.print_json(result.summary)
     else:
         lines = [[v.where, v.predictive, v.outcome] for v in (*result.claims, *result.aims)]
         if lines:
             click.echo(terminal.table(["where", "predictive", "verdict"], lines))
-        click.echo(f"Wrote {folder / 'README.md'} and what it shows.")
+        click.echo(f"Wrote {folder / 'report.html'}, {folder / 'README.md'} and what they show.")
     if result.failed:
         raise ValueError(f"{listed(result.failed)} failed. Run the same command to try again.")

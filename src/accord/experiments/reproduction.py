@@ -40,14 +40,23 @@ class StudyCost:
 
 
 @dataclass(frozen=True)
+class Drawn:
+    """A figure that was written as ``figures/<name>.svg`` and ``.png``; ``svg`` is for a page."""
+
+    name: str
+    svg: str
+
+
+@dataclass(frozen=True)
 class Reproduction:
     """All that came out: tables, verdicts on the paper's claims, our own aims, figures, costs."""
 
+    studies: tuple[Study, ...]
     quick: bool
     tables: tuple[Table, ...]
     claims: tuple[Verdict, ...]
     aims: tuple[Verdict, ...]
-    figures: tuple[Path, ...]
+    figures: tuple[Drawn, ...]
     costs: tuple[StudyCost, ...]
     failed: tuple[str, ...]
     summary: dict[str, Any]
@@ -125,23 +134,26 @@ def _written(
         write_whole(folder / "tables" / f"{table.name}.md", table.to_markdown())
     write_whole(folder / "verdicts.csv", to_csv([*claims, *aims]))
     write_whole(folder / "summary.json", json.dumps(summary, indent=1, ensure_ascii=False) + "\n")
-    outcome = Reproduction(quick, tables, claims, aims, figures, costs, failed, summary)
-    write_whole(folder / "README.md", _page(studies, outcome))
+    outcome = Reproduction(
+        tuple(studies), quick, tables, claims, aims, figures, costs, failed, summary
+    )
+    write_whole(folder / "README.md", _page(outcome))
     return outcome
 
 
-def _draw(names: Sequence[str], results: Results, folder: Path) -> tuple[Path, ...]:
+def _draw(names: Sequence[str], results: Results, folder: Path) -> tuple[Drawn, ...]:
     # Lazy: the drawing library is large, and the workers that import this package do not draw.
     from accord import plots
     from accord.experiments.figures import drawings_of
 
     folder.mkdir(parents=True, exist_ok=True)
-    paths = []
+    drawn = []
     for name in names:
         for title, figure, words in drawings_of(name, results):
             for ending in ("svg", "png"):
-                paths.append(plots.save(figure, folder / f"{title}.{ending}", alt=words))
-    return tuple(paths)
+                plots.save(figure, folder / f"{title}.{ending}", alt=words)
+            drawn.append(Drawn(title, plots.to_svg(figure, alt=words)))
+    return tuple(drawn)
 
 
 def _summary(
@@ -180,14 +192,13 @@ def _counted(verdicts: Sequence[Verdict]) -> dict[str, int]:
     return {outcome: outcomes.count(outcome) for outcome in dict.fromkeys(outcomes)}
 
 
-def _page(studies: Sequence[Study], outcome: Reproduction) -> str:
+def _page(outcome: Reproduction) -> str:
     """Everything on one page, tables in the studies' order."""
     summary = outcome.summary
     versions = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
     costs = [
         f"| {cost.study} | {cost.networks:,} | {duration(cost.seconds)} |" for cost in outcome.costs
     ]
-    drawn = [path for path in outcome.figures if path.suffix == ".svg"]
     parts = [
         "# The paper's tables and figures, ours beside the published",
         f"Made by `accord reproduce` on {summary['date']} ({summary['protocol']} protocol): "
@@ -198,9 +209,9 @@ def _page(studies: Sequence[Study], outcome: Reproduction) -> str:
         "## Tables",
         *(table.to_markdown() for table in outcome.tables),
         "## Figures",
-        *(f"![{path.stem}](figures/{path.name})" for path in drawn),
+        *(f"![{figure.name}](figures/{figure.name}.svg)" for figure in outcome.figures),
         "## How it was made",
-        *(f"- **{study.title}**: {study.about}" for study in studies),
+        *(f"- **{study.title}**: {study.about}" for study in outcome.studies),
         "| study | networks | time of one core |\n| --- | ---: | ---: |\n" + "\n".join(costs),
     ]
     if outcome.failed:

@@ -55,15 +55,18 @@ class Table:
     rows: tuple[str, ...]
     columns: tuple[Column, ...]
 
-    def to_markdown(self) -> str:
-        """A table for people; in parentheses, combined standard errors from the published value."""
-        head = [self.row_heading, *(column.heading for column in self.columns)]
-        body = [
+    def cells(self) -> list[list[str]]:
+        """Each row's name and numbers; in parentheses, standard errors from the published value."""
+        return [
             [row, *(_cell(column, place) for column in self.columns)]
             for place, row in enumerate(self.rows)
         ]
+
+    def to_markdown(self) -> str:
+        """A table for people."""
+        head = [self.row_heading, *(column.heading for column in self.columns)]
         rule = ["---", *("---:" for _ in self.columns)]
-        lines = ["| " + " | ".join(line) + " |" for line in (head, rule, *body)]
+        lines = ["| " + " | ".join(line) + " |" for line in (head, rule, *self.cells())]
         return "\n".join([f"### {self.title}", "", *lines, "", self.note, ""])
 
     def to_csv(self) -> str:

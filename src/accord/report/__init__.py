@@ -3,6 +3,13 @@
 from accord.report.compare import compare_report
 from accord.report.evaluate import evaluate_report
 from accord.report.fit import fit_report
+from accord.report.reproduction import reproduction_report
 from accord.report.validate import validate_report
 
-__all__ = ["compare_report", "evaluate_report", "fit_report", "validate_report"]
+__all__ = [
+    "compare_report",
+    "evaluate_report",
+    "fit_report",
+    "reproduction_report",
+    "validate_report",
+]

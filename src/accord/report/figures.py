@@ -34,10 +34,14 @@ def draw(
     """A figure of one pair of axes as an element of the page."""
     figure, (ax,) = plots.figure(width=width, height=height)
     paint(ax)
-    svg = plots.to_svg(figure, alt=alt)
+    return Markup(with_page_colours(plots.to_svg(figure, alt=alt)))
+
+
+def with_page_colours(svg: str) -> str:
+    """A figure whose colours are the page's own."""
     for colour, variable in _VARIABLES.items():
         svg = svg.replace(colour, variable)
-    return Markup(svg)
+    return svg
 
 
 def plain(text: str, *, limit: int = 40) -> str:

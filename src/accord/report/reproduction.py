@@ -1,0 +1,42 @@
+"""The report on a reproduction: claims, aims, tables and figures on one page."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from accord.experiments import Reproduction
+from accord.experiments.verdicts import Verdict
+from accord.report.figures import with_page_colours
+from accord.report.page import render
+
+_LEVELS = {True: "good", False: "poor", None: "caution"}
+
+
+class _Claim(NamedTuple):
+    """One claim, and what came of it under each predictive."""
+
+    where: str
+    text: str
+    verdicts: list[Verdict]
+
+
+def reproduction_report(result: Reproduction) -> str:
+    """A page on the paper's tables and figures, from :func:`accord.experiments.reproduce`."""
+    return render(
+        "reproduction.html",
+        result=result,
+        claims=_grouped(result.claims),
+        aims=_grouped(result.aims),
+        levels=_LEVELS,
+        seconds=sum(cost.seconds for cost in result.costs),
+        networks=sum(cost.networks for cost in result.costs),
+        figures=[Markup(with_page_colours(figure.svg)) for figure in result.figures],
+    )
+
+
+def _grouped(verdicts: Sequence[Verdict]) -> list[_Claim]:
+    claims: dict[tuple[str, str], list[Verdict]] = {}
+    for verdict in verdicts:
+        claims.setdefault((verdict.where, verdict.claim), []).append(verdict)
+    return [_Claim(where, text, own) for (where, text), own in claims.items()]
