@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test format clean
+.PHONY: demo test results format clean
 
 # One stamp per set of dependencies: reinstalled only when the project's metadata changes.
 $(VENV)/.installed: pyproject.toml constraints.txt src/accord/_version.py
@@ -24,6 +24,11 @@ test: $(VENV)/.installed-test
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m "not slow"
+
+# The paper's tables and figures, in up to two hours; stopped, it goes on where it was.
+results: $(VENV)/.installed
+	$(BIN)/accord reproduce all --folder results --records .records
+	$(BIN)/python -m accord.experiments.readme README.md results
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .

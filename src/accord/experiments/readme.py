@@ -1,7 +1,11 @@
-"""The README's table of results, made from what a reproduction has written."""
+"""The README's table of results, made from what a reproduction has written.
+
+python -m accord.experiments.readme README.md results
+"""
 
 import csv
 import math
+import sys
 from pathlib import Path
 
 from accord.datasets import info
@@ -87,3 +91,7 @@ def _cell(
     else:
         number = numbers[table].get((dataset, method, variant))
     return formatted(number, 2)
+
+
+if __name__ == "__main__":
+    update_readme(*(Path(argument) for argument in sys.argv[1:]))

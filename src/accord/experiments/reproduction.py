@@ -12,7 +12,7 @@ from typing import Any
 
 from accord._version import __version__
 from accord.datasets import load
-from accord.experiments.aims import aims_of
+from accord.experiments.aims import NOTE, aims_of
 from accord.experiments.comparisons import tables_of
 from accord.experiments.descriptions import Study
 from accord.experiments.fingerprint import fingerprint
@@ -205,7 +205,7 @@ def _page(outcome: Reproduction) -> str:
         f"{versions}.",
         "## The paper's claims",
         to_markdown(outcome.claims),
-        *(["## Reaching further", to_markdown(outcome.aims)] if outcome.aims else []),
+        *(["## Reaching further", NOTE, to_markdown(outcome.aims)] if outcome.aims else []),
         "## Tables",
         *(table.to_markdown() for table in outcome.tables),
         "## Figures",

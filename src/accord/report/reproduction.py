@@ -6,6 +6,7 @@ from typing import NamedTuple
 from markupsafe import Markup
 
 from accord.experiments import Reproduction
+from accord.experiments.aims import NOTE
 from accord.experiments.verdicts import Verdict
 from accord.report.figures import with_page_colours
 from accord.report.page import render
@@ -28,6 +29,7 @@ def reproduction_report(result: Reproduction) -> str:
         result=result,
         claims=_grouped(result.claims),
         aims=_grouped(result.aims),
+        aims_note=NOTE,
         levels=_LEVELS,
         seconds=sum(cost.seconds for cost in result.costs),
         networks=sum(cost.networks for cost in result.costs),
