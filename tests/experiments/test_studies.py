@@ -151,9 +151,9 @@ def test_names_fit_together(study: Study) -> None:
 
 def test_quick_leaves_out_slow_groups_on_large_sets_only() -> None:
     table1 = study_named("table1")
-    assert table1.n_splits("naval", "printed, local", quick=True) == 0
+    assert table1.n_splits("naval", "PBP", quick=True) == 0
     assert table1.n_splits("naval", "printed", quick=True) == 1
-    assert table1.n_splits("yacht", "printed, local", quick=True) == 2
+    assert table1.n_splits("yacht", "PBP", quick=True) == 2
 
 
 def test_unknown_study_is_refused() -> None:

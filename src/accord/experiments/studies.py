@@ -190,7 +190,7 @@ STUDIES: tuple[Study, ...] = (
         quick_splits=2,
         splits_on={"protein": 5},
         quick_splits_on=_QUICK,
-        slow_groups=(*_LOCAL_GROUPS, "PBP", "MC-dropout"),
+        slow_groups=("PBP", "MC-dropout"),
     ),
     Study(
         name="calibration",
@@ -255,7 +255,6 @@ STUDIES: tuple[Study, ...] = (
         splits=5,
         quick_splits=2,
         quick_splits_on=_QUICK,
-        slow_groups=("local", "cosine, local"),
     ),
     Study(
         name="expansion",
