@@ -44,6 +44,7 @@ class Drawn:
     """A figure that was written as ``figures/<name>.svg`` and ``.png``; ``svg`` is for a page."""
 
     name: str
+    words: str
     svg: str
 
 
@@ -152,7 +153,7 @@ def _draw(names: Sequence[str], results: Results, folder: Path) -> tuple[Drawn, 
         for title, figure, words in drawings_of(name, results):
             for ending in ("svg", "png"):
                 plots.save(figure, folder / f"{title}.{ending}", alt=words)
-            drawn.append(Drawn(title, plots.to_svg(figure, alt=words)))
+            drawn.append(Drawn(title, words, plots.to_svg(figure, alt=words)))
     return tuple(drawn)
 
 
@@ -209,7 +210,7 @@ def _page(outcome: Reproduction) -> str:
         "## Tables",
         *(table.to_markdown() for table in outcome.tables),
         "## Figures",
-        *(f"![{figure.name}](figures/{figure.name}.svg)" for figure in outcome.figures),
+        *(f"![{figure.words}](figures/{figure.name}.svg)" for figure in outcome.figures),
         "## How it was made",
         *(f"- **{study.title}**: {study.about}" for study in outcome.studies),
         "| study | networks | time of one core |\n| --- | ---: | ---: |\n" + "\n".join(costs),

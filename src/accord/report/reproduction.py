@@ -33,7 +33,7 @@ def reproduction_report(result: Reproduction) -> str:
         levels=_LEVELS,
         seconds=sum(cost.seconds for cost in result.costs),
         networks=sum(cost.networks for cost in result.costs),
-        figures=[Markup(with_page_colours(figure.svg)) for figure in result.figures],
+        figures=[(Markup(with_page_colours(f.svg)), f.words) for f in result.figures],
     )
 
 
