@@ -262,3 +262,35 @@ def test_trains_a_network_in_a_plain_loop() -> None:
 def test_is_the_agreement_loss_of_its_rule() -> None:
     mu, t, var = batch()
     torch.testing.assert_close(AgreementLoss(Within(0.3))(mu, t, var), BVMLoss(0.3)(mu, t, var))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("tolerance", [0.0, 0.1, 30.0])
+@pytest.mark.parametrize("density", [False, True])
+def test_what_is_not_a_number_stays_by_itself(
+    dtype: torch.dtype, tolerance: float, density: bool
+) -> None:
+    mu, t, var = batch(6, dtype)
+    loss = BVMLoss(tolerance, density=density, reduction="none")
+    expected = loss(mu, t, var)
+    spoilt = mu.clone()
+    spoilt[2] = math.nan
+    got = loss(spoilt, t, var)
+    assert got.isnan().tolist() == [False, False, True, False, False, False]
+    torch.testing.assert_close(got[~got.isnan()], expected[~got.isnan()], rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("tolerance", [0.01, 0.26, 3.0])
+def test_float32_slopes_stay_finite_from_bound_to_bound(tolerance: float) -> None:
+    """Across the place where probabilities leave the range of float32, also for small scales."""
+    t = torch.zeros(20_001)
+    mu = torch.linspace(-1.2 * tolerance, 1.2 * tolerance, 20_001).requires_grad_()
+    for var in (1e-12, 1.8e-6, 1e-3):
+        single = torch.full_like(t, var).requires_grad_()
+        BVMLoss(tolerance, reduction="sum")(mu, t, single).backward()
+        double_mu = mu.detach().double().requires_grad_()
+        double = single.detach().double().requires_grad_()
+        BVMLoss(tolerance, reduction="sum")(double_mu, t.double(), double).backward()
+        for got, want in ((mu.grad, double_mu.grad), (single.grad, double.grad)):
+            torch.testing.assert_close(got.double(), want, rtol=2e-3, atol=1e-3 * want.abs().max())
+        mu.grad = None

@@ -147,8 +147,7 @@ def _thick_loss(
     if most > 0.9:
         log_p = log_p.lerp_(torch.log1p(-outside), around)
     results = [log_p.neg_()]
-    weight = rate / p
-    ra, rb = ra.mul_(weight), rb.mul_(weight)
+    ra, rb = (r.div_(p).mul_(rate) for r in (ra, rb))  # rate/p alone may overflow
     if wanted[0]:
         results.append(ra - rb)
     if wanted[1]:
@@ -164,7 +163,8 @@ def _thick_loss(
     if least >= FAR:
         return results
     index = (p < FAR).nonzero().squeeze(1)
-    _amend(results, index, double_loss(_rows(inputs, index), density, wanted))
+    if len(index):  # not where the least is NaN
+        _amend(results, index, double_loss(_rows(inputs, index), density, wanted))
     return results
 
 
