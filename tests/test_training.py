@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from accord.networks import Architecture
-from accord.objectives import ByAutograd, GaussianLikelihood, Heads
+from accord.networks import Architecture, StackedMLP
+from accord.objectives import Agreement, ByAutograd, GaussianLikelihood, Heads
 from accord.training import HeldOut, Settings, Task, train
+from accord.training.loop import Loop
+from accord.training.train import _without_diverged
 
 ARCHITECTURE = Architecture(3, (8,), 2)
 OBJECTIVE = GaussianLikelihood(Heads("identity", "softplus"))
@@ -96,6 +98,52 @@ def test_weight_two_is_the_row_twice():
     assert_same(weighted, repeated, 1e-9)
 
 
+def test_a_weight_counts_the_same_in_any_batch():
+    """Where one row has all the weight, what is learnt is that row, however rows are batched."""
+    task = make_task(32, (1,))
+    weight = torch.zeros(32, dtype=torch.float64)
+    weight[5] = 1.0
+    settings = replace(SETTINGS, epochs=300, batch_size=4)
+    (alone,) = train([replace(task, weight=weight)], ARCHITECTURE, OBJECTIVE, settings)
+    stack = StackedMLP(ARCHITECTURE, 1, dtype=torch.float64)
+    for block, values in zip(stack.blocks, alone.parameters, strict=True):
+        block.copy_(torch.tensor(values))
+    mean = stack.forward(task.x[None])[0, 5, 0].item()
+    assert mean == pytest.approx(task.columns["target"][5].item(), abs=0.05)
+    heavy = torch.ones(32, dtype=torch.float64)
+    heavy[5] = 1000.0
+    loop = Loop([replace(task, weight=heavy)], ARCHITECTURE, OBJECTIVE, settings, None)
+    relative = loop.rows.weight[:32, 0]
+    assert (relative[5] / relative[0]).item() == pytest.approx(1000)
+    assert relative.mean().item() == pytest.approx(1)
+
+
+def test_held_out_weights_decide_when_to_stop():
+    task = make_task(40, (1,))
+    weight = torch.zeros(8, dtype=torch.float64)
+    weight[3] = 2.0
+    held = HeldOut(task.x[:8], {"target": task.columns["target"][:8]}, weight)
+    one = HeldOut(task.x[3:4], {"target": task.columns["target"][3:4]})
+    settings = replace(SETTINGS, patience=2)
+    (weighted,), (single,) = (
+        train([replace(task, held_out=rows)], ARCHITECTURE, OBJECTIVE, settings)
+        for rows in (held, one)
+    )
+    np.testing.assert_allclose(weighted.held_out_history, single.held_out_history)
+
+
+def test_a_learnt_scalar_is_not_decayed():
+    task = make_task(40, (1,))
+    columns = {**task.columns, "tolerance": torch.ones(40, 1, dtype=torch.float64)}
+    task = replace(task, columns=columns, extra=(-3.0,))
+    objective = Agreement(Heads("identity", "softplus"), learn_tolerance=True)
+    settings = replace(SETTINGS, optimizer="adamw", learning_rate=1e-9, weight_decay=1e6)
+    (decayed,) = train([task], ARCHITECTURE, objective, settings)
+    assert decayed.extra.item() == pytest.approx(-3.0, abs=1e-6)
+    (free,) = train([task], ARCHITECTURE, objective, replace(settings, weight_decay=0.0))
+    assert np.abs(decayed.parameters[0]).sum() < np.abs(free.parameters[0]).sum()
+
+
 def test_cosine_schedule_ends_slowly():
     task = make_task(seeds=(1,))
     smooth = replace(SETTINGS, epochs=100, batch_size=64)
@@ -135,6 +183,25 @@ def test_a_diverging_member_is_restarted_and_reported():
         results = train([tame, wild], ARCHITECTURE, objective, settings)
     assert all(np.isfinite(block).all() for r in results for block in r.parameters)
     assert sum(int(r.restarts.sum()) for r in results) >= 1
+
+
+def test_a_restart_that_stops_early_is_healthy():
+    """The curves of a restart may be shorter than those of the others."""
+    task = make_task(40, (1,))
+    held = HeldOut(task.x[:8], {"target": task.columns["target"][:8]})
+    task = replace(task, held_out=held)
+    settings = replace(SETTINGS, epochs=60, patience=2)
+    (healthy,) = train([task], ARCHITECTURE, OBJECTIVE, settings)
+    lost = replace(
+        healthy,
+        parameters=[np.full_like(block, np.nan) for block in healthy.parameters],
+        history=np.full((60, 1), np.nan),
+        held_out_history=np.full((60, 1), np.nan),
+    )
+    with pytest.warns(RuntimeWarning, match="diverged") as caught:
+        [again] = _without_diverged([task], [lost], ARCHITECTURE, OBJECTIVE, settings)
+    assert len(caught) == 1
+    assert again.restarts.tolist() == [1]
 
 
 def hopeless(raw, columns):

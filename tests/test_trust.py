@@ -9,7 +9,7 @@ from sklearn.preprocessing import StandardScaler
 
 from accord import load
 from accord.distributions import Decomposed, Mixture, Normal, Smoothed
-from accord.estimators import DeepEnsembleRegressor
+from accord.estimators import BVMRegressor, DeepEnsembleRegressor
 from accord.persistence import save
 from accord.trust import TrustScore, _epistemic_share
 
@@ -131,3 +131,19 @@ def test_bad_input(trust, held_out, message):
 def test_unfitted_score_is_told():
     with pytest.raises(Exception, match="not fitted"):
         TrustScore(kind="distance").score_samples(rows(3, 0))
+
+
+def test_a_chosen_tolerance_is_not_counted_as_noise_either():
+    """Away from the data the members disagree, whatever the tolerance adds there."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(200, 1))
+    y = np.sin(3 * x[:, 0]) + 0.1 * rng.normal(size=200)
+    model = BVMRegressor(random_state=0, epochs=20).fit(x, y)
+    assert model.tolerance == "local"
+    trust = TrustScore(model, kind="epistemic").fit(x[:100], X_held_out=x[100:])
+    far = np.array([[3.0], [-3.0]])
+    share = np.exp(trust._signals(far)[:, 0])
+    with_tolerance = _epistemic_share(model.predict_dist(far))
+    model.predictive = "model"
+    np.testing.assert_allclose(share, _epistemic_share(model.predict_dist(far)))
+    assert (share > with_tolerance).all()

@@ -1,5 +1,6 @@
 """How far a prediction can be trusted: is the row one that the model knows?"""
 
+from copy import copy
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -162,7 +163,7 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
         if self.kind != "epistemic":
             signals.append(_log(self.proximity_.distance(self._features(X))))
         if self.kind != "distance":
-            signals.append(_log(_epistemic_share(predictive_of(self.model, X))))
+            signals.append(_log(_epistemic_share(predictive_of(_bare(self.model), X))))
         return np.stack(signals, axis=1)
 
     def _features(self, X: Any) -> Any:
@@ -192,6 +193,15 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
                 "Hold out more rows or accept more false alarms."
             )
         return float(self.held_out_scores_[k - 1])
+
+
+def _bare(model: Any) -> Any:
+    """The fitted model without the tolerance that it smooths its predictions by, if it has one."""
+    if isinstance(model, Pipeline):
+        return Pipeline([*model.steps[:-1], (model.steps[-1][0], _bare(model[-1]))])
+    if hasattr(model, "predictive"):
+        return copy(model).set_params(predictive="model")
+    return model
 
 
 def _epistemic_share(dist: Distribution) -> Floats:

@@ -17,6 +17,7 @@ from accord.distributions import (
     StudentT,
     Uniform,
 )
+from accord.distributions.varying_student_t import VaryingStudentT
 
 MEAN, STD = np.array([0.0, 3.0]), np.array([1.0, 0.5])
 RNG = np.random.default_rng(0)
@@ -26,6 +27,7 @@ CASES: dict[str, Distribution] = {
     "laplace": Laplace(MEAN, STD),
     "logistic": Logistic(MEAN, STD),
     "student-t": StudentT(4.0, MEAN, STD),
+    "varying student-t": VaryingStudentT([4.0, 9.0], MEAN, STD),
     "uniform": Uniform(MEAN - STD, MEAN + STD),
     "smoothed": Smoothed(Normal(MEAN, STD), [0.0, 2.0]),
     "mixture": Mixture(Smoothed(Normal([MEAN, MEAN + 1], [STD, 2 * STD]), 0.3), [0.3, 0.7]),

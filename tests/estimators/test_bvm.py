@@ -147,6 +147,21 @@ def test_a_learnt_tolerance_finds_the_width_of_uniform_errors():
     assert model.tolerance_ * np.ptp(y) == pytest.approx(0.5, rel=0.1)
 
 
+def test_a_learnt_tolerance_is_in_each_targets_units(sine):
+    x, y = sine
+    model = BVMRegressor(**(QUICK | {"tolerance": "learn"}))
+    model.fit(x, np.stack([y, 1000 * y], axis=1))
+    ratio = model.member_tolerance_[:, 1] / model.member_tolerance_[:, 0]
+    np.testing.assert_allclose(ratio, 1000)
+
+
+def test_a_learnt_tolerance_needs_known_targets(sine):
+    x, y = sine
+    upper = np.where(np.arange(200) < 20, np.inf, np.nan)
+    with pytest.raises(ValueError, match="tolerance='learn' needs targets that are all known"):
+        BVMRegressor(**(QUICK | {"tolerance": "learn"})).fit(x, y, y_lower=y, y_upper=upper)
+
+
 def test_row_tolerances_in_target_units(sine):
     x, y = sine
     by_number = BVMRegressor(**(QUICK | {"tolerance": 0.02})).fit(x, y)
@@ -263,6 +278,57 @@ def test_partial_fit_learns_from_batches(sine):
     assert model.score(x, y) > early
 
 
+def test_partial_fit_keeps_tolerance_and_range(sine):
+    x, y = sine
+    model = BVMRegressor(**(QUICK | {"tolerance": 0.05})).partial_fit(x, y)
+    plan = model._plan(x[:2], y[:2], goes_on=True, epochs=1)
+    expected = 0.05 * np.ptp(y) / model.y_scale_
+    np.testing.assert_allclose(plan.tasks[0].columns["tolerance"], np.tile(expected, (2, 1)))
+
+
+def test_partial_fit_goes_on_learning_the_tolerance(sine):
+    x, y = sine
+    model = BVMRegressor(**(QUICK | {"tolerance": "learn"})).partial_fit(x, y)
+    seen = [model.tolerance_]
+    for _ in range(3):
+        model.partial_fit(x, y)
+        seen.append(model.tolerance_)
+    assert len(set(seen)) == 4
+    started = model._plan(x, y, goes_on=True, epochs=1).tasks[0].extra
+    assert np.exp(started) * model.y_scale_ / model.target_range_ == pytest.approx(seen[-1])
+
+
+@pytest.mark.parametrize("change", [{"hidden": (9,)}, {"n_members": 4}, {"hidden": (20, 20)}])
+def test_going_on_needs_the_same_networks(sine, change):
+    model = BVMRegressor(**(QUICK | {"warm_start": True})).fit(*sine)
+    with pytest.raises(ValueError, match="n_members and hidden must stay"):
+        model.set_params(**change).fit(*sine)
+
+
+def test_training_that_diverges_says_so(sine):
+    model = BVMRegressor(**(QUICK | {"tolerance": 0.01, "learning_rate": 1e38}))
+    with (
+        pytest.warns(RuntimeWarning, match="diverged"),
+        pytest.raises(ValueError, match="must reach a finite loss"),
+    ):
+        model.fit(*sine)
+
+
+def test_weights_count_in_the_choice_of_a_tolerance(sine):
+    """Rows of weight 0 have no say: their targets may be anything."""
+    x, y = sine
+    ignored = np.arange(200) % 2 == 0
+    weight = np.where(ignored, 0.0, 1.0)
+    models = [
+        BVMRegressor(**(QUICK | {"tolerance": "validate", "epochs": 3})).fit(
+            x, np.where(ignored, noise, y), sample_weight=weight
+        )
+        for noise in (0.5 * y, 0.4 * y)
+    ]
+    one, other = (m.tolerance_curve_.in_distribution for m in models)
+    np.testing.assert_allclose(one, other)
+
+
 def test_in_scikit_learns_tools(sine):
     x, y = sine
     pipeline = make_pipeline(StandardScaler(), BVMRegressor(**QUICK))
@@ -296,6 +362,7 @@ def test_presets_hold_the_papers_settings():
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\)"),
         ({"family": "cauchy"}, "family"),
+        ({"family": "student-t", "df": 2.0}, "df must be above 2"),
         ({"predictive": "both"}, "predictive must be one of"),
         ({"hidden": (0,)}, "hidden"),
     ],

@@ -8,6 +8,7 @@ from accord.calibration.reshaped import Reshaped
 from accord.distributions import Decomposed, Distribution, Empirical, Mixture, Smoothed
 from accord.distributions.conversion import Values, to_tensor
 from accord.distributions.families import LocationScale
+from accord.distributions.varying_student_t import VaryingStudentT
 
 
 def rescale(dist: Distribution, factor: Values, *, shift: Values = 0.0) -> Distribution:
@@ -41,7 +42,7 @@ def rescale(dist: Distribution, factor: Values, *, shift: Values = 0.0) -> Distr
 def _moved(dist: Distribution, a: Tensor, b: Tensor) -> Distribution:
     """Of a + bY: locations move and stretch, scales stretch, shapes stay."""
     match dist:
-        case LocationScale():
+        case LocationScale() | VaryingStudentT():
             return dist._replace(_location=a + b * dist._location, _scale=b * dist._scale)
         case Smoothed():
             return dist._replace(_base=_moved(dist._base, a, b), _tolerance=b * dist._tolerance)

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from accord._checks import check_choice, check_non_negative
-from accord._numerics import FamilyName, family_named
+from accord._numerics import FamilyName
 from accord.distributions import Distribution
 from accord.ensemble import Scaling
 from accord.estimators.candidates import Candidate, Rule, Search, growth_for, softened
@@ -27,6 +27,7 @@ from accord.estimators.predictive import (
     member_moments,
 )
 from accord.estimators.targets import with_target_knowledge
+from accord.losses.bvm import family_with_variance
 from accord.objectives import (
     Agreement,
     ByAutograd,
@@ -190,6 +191,11 @@ class BVMRegressor(NetworkEnsembleRegressor):
         rows = with_target_knowledge(
             rows, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
         )
+        if isinstance(self.tolerance, str) and self.tolerance == "learn" and "lower" in rows.more:
+            raise ValueError(
+                "tolerance='learn' needs targets that are all known, got bounds (y_lower or "
+                "y_upper). Use tolerance='local', or a number."
+            )
         settings = self._settings(epochs=self.epochs if epochs is None else epochs)
         if self._chooses(rows) and not goes_on:
             return self._search_plan(rows, settings)
@@ -226,7 +232,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
         def finish(trained: list[Trained]) -> None:
             self._keep(trained[0], *self._scalings(candidate.rows, goes_on))
             if not goes_on:
-                self._keep_tolerance(candidate, trained[0], curve)
+                self._keep_tolerance(candidate, curve)
+            self._keep_learnt_tolerance(trained[0])
 
         return self._plan_for([candidate], settings, finish, goes_on=goes_on)
 
@@ -252,7 +259,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         check_choice("combine", self.combine, ("mixture", "moments"))
         check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
         check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
-        family_named(self.family, df=self.df)
+        family_with_variance(self.family, self.df)
         if isinstance(self.tolerance, str):
             check_choice("tolerance", self.tolerance, ("learn", *CHOICES))
         else:
@@ -262,7 +269,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
     def _candidate(self, rows: Rows, goes_on: bool) -> Candidate:
         """The ensemble to train where there is nothing to choose."""
         if goes_on:
-            return Candidate(rows, self.tolerance_, self.growth_)
+            return Candidate(rows, self.tolerance_, self.growth_, self.target_range_)
         if "tolerance" in rows.more:
             ratio = rows.more["tolerance"] / Scaling.range(rows.y).scale
             # the root mean square, so that the smoothed variance is right on average
@@ -284,7 +291,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
             columns,
             candidate.rows.weight,
             seeds,
-            initial=self.parameters_ if goes_on else None,
+            initial=self._kept_parameters(seeds) if goes_on else None,
             extra=extra,
         )
 
@@ -299,9 +306,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
             return GaussianLikelihood(heads)
         return Agreement(heads, self.family, self.df, learn_tolerance=self.tolerance == "learn")
 
-    def _keep_tolerance(
-        self, candidate: Candidate, members: Trained, curve: ToleranceCurve | None
-    ) -> None:
+    def _keep_tolerance(self, candidate: Candidate, curve: ToleranceCurve | None) -> None:
         self.tolerance_curve_: ToleranceCurve | None = curve
         self.growth_: Growth | None = candidate.growth
         self.target_range_ = candidate.target_range
@@ -309,9 +314,13 @@ class BVMRegressor(NetworkEnsembleRegressor):
         self.relative_tolerance_ = 0.0 if candidate.growth is None else RELATIVE_FALLBACK
         if curve is not None:
             self.relative_tolerance_ = curve.relative
-        self.member_tolerance_ = np.exp(members.extra.astype(np.float64)) * self.y_scale_[:1]
-        if self.member_tolerance_.size:
-            self.tolerance_ = float(self.member_tolerance_.mean() / self.target_range_[0])
+
+    def _keep_learnt_tolerance(self, members: Trained) -> None:
+        """Each member's own in target units, (M, T), or empty; it is learnt in scaled units."""
+        learnt = np.exp(members.extra.astype(np.float64))
+        self.member_tolerance_ = learnt * self.y_scale_ if learnt.size else learnt
+        if learnt.size:
+            self.tolerance_ = float((self.member_tolerance_ / self.target_range_).mean())
 
     def _scores(
         self, candidate: Candidate, trained: Trained, test: Rows, rules: list[Rule]
@@ -323,6 +332,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         if not known.any():
             return [0.0] * len(rules)  # nothing to tell the rules apart by
         test = test[np.flatnonzero(known)]
+        weight = test.weight if test.weight is not None and test.weight.any() else None
         scalings = self._scalings(candidate.rows)
         mean, std = self._member_moments(trained.parameters, test.x, scalings)
         if "std" in test.more:
@@ -333,7 +343,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
             eps = rule.at(growth, mean, std)
             members = family_with_moments(self.family, mean, softened(std, eps), self.df)
             dist = ensemble_distribution(members, tolerance=eps)
-            scores.append(-float(np.mean(dist.log_prob(test.y))))
+            losses = -np.asarray(dist.log_prob(test.y))
+            scores.append(float(np.average(losses.mean(axis=1), weights=weight)))
         return scores
 
     def _member_moments(

@@ -33,11 +33,12 @@ class Candidate:
     rows: Rows
     tolerance: float
     growth: Growth | None = None
+    kept_range: Floats | None = None  # in place of these rows' own
 
     @property
     def target_range(self) -> Floats:
         """(T,) range of the targets, 1 where they are constant."""
-        return Scaling.range(self.rows.y).scale
+        return Scaling.range(self.rows.y).scale if self.kept_range is None else self.kept_range
 
     def columns(self, y_scaling: Scaling) -> dict[str, Floats]:
         """What the objective needs of each row, in scaled units."""

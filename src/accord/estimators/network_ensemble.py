@@ -195,9 +195,25 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
             {name: column[kept] for name, column in tensors.items()},
             tuple(seeds),
             None if weights is None else weights[kept],
-            held_out=HeldOut(rows[held], {name: c[held] for name, c in tensors.items()}),
+            held_out=HeldOut(
+                rows[held],
+                {name: c[held] for name, c in tensors.items()},
+                None if weights is None else weights[held],
+            ),
             **options,
         )
+
+    def _kept_parameters(self, seeds: Sequence[int]) -> list[NDArray[Any]]:
+        """Where a fit that goes on starts from, if the networks are still of the same shape."""
+        kept = self.parameters_
+        n_layers = len(kept) // 2
+        was = len(kept[0]), tuple(weight.shape[2] for weight in kept[: n_layers - 1])
+        if was != (now := (len(seeds), tuple(self.hidden))):
+            raise ValueError(
+                f"n_members and hidden must stay {was} to go on from the last fit, got {now}. "
+                "Set them back, or use warm_start=False."
+            )
+        return kept
 
     def _seeds(self) -> list[int]:
         """One seed per member, all from ``random_state``."""

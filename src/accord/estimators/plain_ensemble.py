@@ -39,12 +39,13 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
         rows = self._rows(X, y, sample_weight, reset=not goes_on)
         objective = self._objective()
         scalings = x_scaling, y_scaling = self._scalings(rows, goes_on)
+        seeds = self._seeds()
         task = self._task(
             x_scaling.scaled(rows.x),
             {"target": y_scaling.scaled(rows.y)},
             rows.weight,
-            self._seeds(),
-            initial=self.parameters_ if goes_on else None,
+            seeds,
+            initial=self._kept_parameters(seeds) if goes_on else None,
             adversarial_step=self._adversarial_step(rows, x_scaling),
         )
         return Plan(

@@ -16,11 +16,17 @@ class FusedAdam:
     def __init__(self, stack: StackedMLP, settings: Settings) -> None:
         self.stack = stack
         self.clip_norm = settings.clip_norm
-        self.decay = settings.weight_decay
         self.kernel = {"adam": torch._fused_adam_, "adamw": torch._fused_adamw_}[settings.optimizer]
-        self.state = [torch.zeros_like(stack.parameters) for _ in range(2)]
         self.count = torch.zeros((), device=settings.device)
         self.rate = settings.learning_rate
+        moments = [torch.zeros_like(stack.parameters) for _ in range(2)]
+        buffers = [stack.parameters, stack.gradients, *moments]
+        self.parts = [(buffers, settings.weight_decay)]
+        if settings.weight_decay and stack.extra.numel():
+            # the objective's own scalars are no weights, and 0 is no better place for them
+            end = len(stack.parameters) - stack.extra.numel()
+            weights, extra = [b[:end] for b in buffers], [b[end:] for b in buffers]
+            self.parts = [(weights, settings.weight_decay), (extra, 0.0)]
 
     def set_rate(self, rate: float) -> None:
         self.rate = rate
@@ -29,21 +35,22 @@ class FusedAdam:
         if self.clip_norm is not None:
             self._clip(self.clip_norm)
         self.count += 1
-        self.kernel(
-            [self.stack.parameters],
-            [self.stack.gradients],
-            [self.state[0]],
-            [self.state[1]],
-            [],
-            [self.count],
-            lr=self.rate,
-            beta1=0.9,
-            beta2=0.999,
-            weight_decay=self.decay,
-            eps=1e-8,
-            amsgrad=False,
-            maximize=False,
-        )
+        for (parameters, gradients, first, second), decay in self.parts:
+            self.kernel(
+                [parameters],
+                [gradients],
+                [first],
+                [second],
+                [],
+                [self.count],
+                lr=self.rate,
+                beta1=0.9,
+                beta2=0.999,
+                weight_decay=decay,
+                eps=1e-8,
+                amsgrad=False,
+                maximize=False,
+            )
 
     def _clip(self, limit: float) -> None:
         """Scale each member's gradient to a norm of at most ``limit``."""

@@ -37,9 +37,7 @@ class _Rows:
             # one extra row at the end, of weight 0: the padding that index matrices point to
             return torch.cat([*parts, parts[0][:1]]).to(like)
 
-        weight = end_to_end(
-            [torch.ones(task.n_rows) if task.weight is None else task.weight for task in tasks]
-        )
+        weight = end_to_end([_relative_weight(task) for task in tasks])
         weight[-1] = 0
         ends = np.cumsum([task.n_rows for task in tasks])
         member_tasks = [i for i, task in enumerate(tasks) for _ in task.seeds]
@@ -167,8 +165,10 @@ class Loop:
         def gathered(rows: Tensor) -> Tensor:
             return rows.index_select(0, flat).view(*order.shape, -1)
 
+        # the mean over a batch's real rows, of which there is one at least
+        n_real = (order < len(self.rows.x) - 1).sum(2, keepdim=True).clamp_(min=1)
         weight = gathered(self.rows.weight)
-        weight /= weight.sum(2, keepdim=True).clamp_(min=1e-12)  # the mean over real rows
+        weight /= n_real.unsqueeze(3).to(weight)
         names = list(self.rows.columns)
         columns = [gathered(self.rows.columns[name]) for name in names]
         masks = self._dropout_masks(len(order), order.shape[2])
@@ -280,6 +280,13 @@ def _dropout_streams(seeds: Sequence[int], layer: int) -> list[np.random.Generat
     numpy's SFC64 is five times as fast as torch's generator, and a mask needs a number per unit.
     """
     return [np.random.Generator(np.random.SFC64([seed, layer])) for seed in seeds]
+
+
+def _relative_weight(task: Task) -> Tensor:
+    """Weights whose mean is 1, so that a row counts the same whatever else is in its batch."""
+    if task.weight is None:
+        return torch.ones(task.n_rows)
+    return task.weight / task.weight.mean().clamp(min=torch.finfo(task.weight.dtype).tiny)
 
 
 def _rate(settings: Settings, epoch: int) -> float:

@@ -68,7 +68,10 @@ class EarlyStopping:
         }
         extra = self.stack.extra[members]
         loss, _, _ = self.objective(raw, columns, raw.new_ones(*raw.shape[:2], 1), extra)
-        return loss.sum(2).mean(1)
+        loss = loss.sum(2)
+        if rows.weight is None or not rows.weight.any():
+            return loss.mean(1)
+        return loss @ (rows.weight / rows.weight.sum()).to(loss)
 
     def restore(self) -> None:
         """Give every member its best state back."""

@@ -55,6 +55,7 @@ class HeldOut:
 
     x: Tensor
     columns: Columns
+    weight: Tensor | None = None
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,8 @@ def _without_diverged(
 ) -> list[Trained]:
     """Replace members whose training diverged by ones trained with a smaller rate."""
     rate = settings.learning_rate
+    bad = {i: ~_is_finite(result) for i, result in enumerate(results)}
     for _ in range(_MAX_RESTARTS):
-        bad = {i: ~_is_finite(result) for i, result in enumerate(results)}
         bad = {i: members for i, members in bad.items() if members.any()}
         if not bad:
             return results
@@ -114,7 +114,9 @@ def _without_diverged(
         retry.run()
         for (i, members), fresh in zip(bad.items(), retry.results(), strict=True):
             results[i] = _replaced(results[i], members, fresh)
-    if all(_is_finite(result).all() for result in results):
+            bad[i] = members.copy()
+            bad[i][members] = ~_is_finite(fresh)
+    if not any(members.any() for members in bad.values()):
         return results
     raise ValueError(
         f"training must reach a finite loss, but networks diverged at every rate down to {rate:g}. "
