@@ -11,7 +11,7 @@ from accord.experiments.aims import aims_of
 from accord.experiments.records import Cell
 from accord.experiments.results import Results
 from accord.experiments.studies import STUDIES
-from accord.experiments.verdicts import Verdict, to_csv, to_markdown, verdicts_of
+from accord.experiments.verdicts import Trial, Verdict, judged, to_csv, to_markdown, verdicts_of
 
 SMOOTHED, MODEL, LOCAL = (
     "smoothed by its tolerance",
@@ -113,6 +113,22 @@ def test_sets_that_were_not_run_are_named() -> None:
     verdict = found(verdicts_of("table3", results), "all grey rows", SMOOTHED)
     assert verdict.holds is True
     assert verdict.evidence == "5 of 5; not run: Wine"
+
+
+def test_sets_that_were_not_run_may_decide() -> None:
+    def trials(won: int, lost: int, absent: int) -> list[Trial]:
+        outcomes = [True] * won + [False] * lost + [None] * absent
+        return [
+            Trial(d, w, "") for d, w in zip(published.datasets("table1"), outcomes, strict=True)
+        ]
+
+    def holds(*counts: int) -> bool | None:
+        return judged("Table 1", "a claim", "model", trials(*counts), needed=4).holds
+
+    assert holds(4, 1, 4) is True
+    assert holds(3, 2, 4) is None
+    assert holds(3, 6, 0) is False
+    assert holds(1, 6, 2) is False
 
 
 class TestAims:

@@ -58,7 +58,9 @@ class Application(click.Group):
         except (click.ClickException, click.exceptions.Exit):
             raise
         except (KeyboardInterrupt, Stopped):
-            raise _reported(ctx, "stopped. No file was written or changed.", Failed) from None
+            raise _reported(
+                ctx, "stopped. What was not finished was not written.", Failed
+            ) from None
         except Exception as error:
             if ctx.meta.get(DEBUG):
                 raise

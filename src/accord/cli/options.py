@@ -42,7 +42,7 @@ def share(value: str | float) -> float:
         number = float(text.removesuffix("%"))
     except ValueError:
         number = 0.0
-    number = number / 100 if text.endswith("%") or number >= 1 else number
+    number = number / 100 if text.endswith("%") or number > 1 else number
     if not 0 < number < 1:
         raise click.BadParameter(f"{value!r} is no coverage. Write 0.95 or 95%.")
     return round(number, 10)

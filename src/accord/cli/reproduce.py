@@ -54,6 +54,9 @@ def reproduce(
     from accord.tables import OptionError, listed
 
     known = [study.name for study in STUDIES]
+    if listing and as_json:
+        terminal.print_json({"studies": {study.name: study.title for study in STUDIES}})
+        return
     if listing:
         click.echo(terminal.table(["study", "what"], [[s.name, s.title] for s in STUDIES]))
         return
@@ -70,11 +73,11 @@ def reproduce(
         )
     write_whole(folder / "report.html", reproduction_report(result))
     if as_json:
-        terminal.print_json(result.summary)
-    else:
-        lines = [[v.where, v.predictive, v.outcome] for v in (*result.claims, *result.aims)]
-        if lines:
-            click.echo(terminal.table(["where", "predictive", "verdict"], lines))
-        click.echo(f"Wrote {folder / 'report.html'}, {folder / 'README.md'} and what they show.")
+        terminal.print_json(result.summary)  # which names what failed
+        raise click.exceptions.Exit(1 if result.failed else 0)
+    lines = [[v.where, v.predictive, v.outcome] for v in (*result.claims, *result.aims)]
+    if lines:
+        click.echo(terminal.table(["where", "predictive", "verdict"], lines))
+    click.echo(f"Wrote {folder / 'report.html'}, {folder / 'README.md'} and what they show.")
     if result.failed:
         raise ValueError(f"{listed(result.failed)} failed. Run the same command to try again.")

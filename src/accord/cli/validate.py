@@ -28,7 +28,7 @@ _column: dict[str, Any] = {"metavar": "COLUMN", "shell_complete": options.comple
 @click.option(
     "--rule",
     required=True,
-    help='When model and data agree: "within 0.5", "within 5%", "at least", "inside 0 to 10", '
+    help='When model and data agree: "within 0.5", "within 5%", "at least", "inside 0 10", '
     '"exact"; joined by "and" and "or".',
 )
 @click.option("--report", type=options.FILE, help="Also write a report, one HTML file.")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accord import plots
-from accord.datasets import info, load, make_cubic
+from accord.datasets import info, load
 from accord.distributions import Normal
 from accord.experiments import published
-from accord.experiments.folds import TOY_GRID
+from accord.experiments.folds import TOY_GRID, folds
 from accord.experiments.measures import LEVELS
 from accord.experiments.results import Results
 from accord.metrics import ReliabilityCurve
@@ -37,7 +37,7 @@ def _figure1(results: Results) -> list[Drawing]:
         ("BVM", "model", "BVM ensemble of 5, N(μ, σ²)"),
         ("BVM", "local", "BVM ensemble, local tolerance"),
     ]
-    toy = make_cubic(random_state=0)
+    [toy] = folds("cubic", "toy", [0])
     found = [(title, results.at("figure1", "cubic", m, v)) for m, v, title in panels]
     found = [(title, records) for title, records in found if records and records[0].split == 0]
     if not found:
@@ -51,8 +51,8 @@ def _figure1(results: Results) -> list[Drawing]:
             std=curves["std"],
             n_std=3.0,
             truth=TOY_GRID**3,
-            x_data=toy.X[:, 0],
-            y_data=toy.y,
+            x_data=toy.X_train[:, 0],
+            y_data=toy.y_train,
             show_legend=place == 0,
             ax=ax,
         )

@@ -271,7 +271,9 @@ def judged(
     if not tried:
         return Verdict(where, claim, predictive, None, "")
     won = [trial for trial in tried if trial.won]
-    holds = len(won) >= (len(tried) if needed is None else needed)
+    holds: bool | None = len(won) >= (len(tried) if needed is None else needed)
+    if needed is not None and len(won) < needed <= len(won) + len(trials) - len(tried):
+        holds = None  # the sets that were not run decide
     if len(trials) <= 2:
         return Verdict(where, claim, predictive, holds, "; ".join(trial.text for trial in tried))
     lost = [f"{info(trial.dataset).title} ({trial.text})" for trial in tried if not trial.won]

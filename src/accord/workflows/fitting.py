@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accord.tables import Table, TrainingData, prepare_training, read_table
+from accord.tables import Table, TableError, TrainingData, prepare_training, read_table
 from accord.trust import TrustScore
 from accord.workflows.card import make_card
 from accord.workflows.effects import feature_effects
@@ -121,6 +121,11 @@ def _train(
     everything = np.arange(len(data.y))
     random = random_splits(len(data.y), plan.n_folds, seed=seed)
     unusual = unusual_split(data.X, data.y, data.schema, seed=seed)
+    if not all(data.exact[split.test].any() for split in (*random, unusual)):
+        raise TableError(
+            "each held-out part needs rows with a measured target to be judged on, got one with "
+            "bounds only. Give more rows whose target is known."
+        )
     progress.stage("Training", weight=_TRAIN)
     final, apart, *folds = train_all(
         data,
