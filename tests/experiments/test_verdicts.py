@@ -84,7 +84,7 @@ def test_ties_with_deep_ensembles_are_no_wins() -> None:
         verdicts_of("table1", invented(nll)), "does not outperform", f"{MODEL}; printed"
     )
     assert verdict.holds is False
-    assert verdict.evidence.startswith("8 of 9; not Wine (difference −0.50")
+    assert verdict.evidence.startswith("8 of 9; not Wine (0.50 ± 0.02")
 
 
 def test_printed_wins_are_counted_from_the_paper() -> None:

@@ -12,6 +12,7 @@ from accord.report.figures import with_page_colours
 from accord.report.page import render
 
 _LEVELS = {True: "good", False: "poor", None: "caution"}
+_SEVERAL = {"holds": "hold", "does not hold": "do not", "not run": "were not run"}
 
 
 class _Claim(NamedTuple):
@@ -31,6 +32,7 @@ def reproduction_report(result: Reproduction) -> str:
         aims=_grouped(result.aims),
         aims_note=NOTE,
         levels=_LEVELS,
+        words=_SEVERAL,
         seconds=sum(cost.seconds for cost in result.costs),
         networks=sum(cost.networks for cost in result.costs),
         figures=[(Markup(with_page_colours(f.svg)), f.words) for f in result.figures],
