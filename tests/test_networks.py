@@ -31,7 +31,7 @@ def as_module(stack: StackedMLP, member: int) -> torch.nn.Sequential:
 
 
 @pytest.mark.parametrize("activation", ACTIVATIONS)
-@pytest.mark.parametrize("hidden", [(7,), (6, 5, 4)])
+@pytest.mark.parametrize("hidden", [(), (7,), (6, 5, 4)])
 def test_values_and_gradients_are_torchs(activation, hidden):
     stack = make_stack(Architecture(4, hidden, 2, activation=activation))
     x = torch.randn(3, 11, 4, dtype=torch.float64)
