@@ -278,7 +278,7 @@ def test_version(run: Run) -> None:
         (MemoryError(), "not enough memory"),
         (OSError(28, "No space left on device"), "the disk is full"),
         (RuntimeError("a surprise"), "RuntimeError: a surprise Run again with --debug"),
-        (KeyboardInterrupt(), "stopped. No file was written"),
+        (KeyboardInterrupt(), "stopped. What was not finished was not written"),
     ],
     ids=["memory", "disk", "surprise", "Ctrl-C"],
 )
