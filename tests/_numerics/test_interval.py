@@ -288,3 +288,21 @@ def test_without_float64_the_loss_still_holds(monkeypatch: pytest.MonkeyPatch) -
     mu, var = torch.zeros_like(z), torch.ones_like(z)
     loss = agreement_loss(NORMAL, mu, var, z, h, density=False).double()
     torch.testing.assert_close(-loss[~certain], expected[~certain], rtol=1e-4, atol=1e-30)
+
+
+@pytest.mark.parametrize("shape", [(2, 100, 1), (3, 6000, 2)])
+@pytest.mark.parametrize("widths", [(-3, -2), (-3, 1), (0, 1)], ids=["thin", "mixed", "thick"])
+def test_slopes_do_not_depend_on_the_shape(shape: tuple[int, ...], widths: tuple[int, int]) -> None:
+    """Few or many elements, of any shape, far ones among them."""
+    n = math.prod(shape)
+    mu, t = (spread(n, -2, 1, seed=s, signed=True).detach().float() for s in (31, 32))
+    var, eps = spread(n, -2, 0, seed=33).detach().float(), spread(n, *widths, seed=34).detach()
+    rows = [mu, var, t, eps.float()]
+    flat = agreement_slopes(NORMAL, *rows, density=True, by_eps=True)
+    shaped = agreement_slopes(NORMAL, *(x.view(shape) for x in rows), density=True, by_eps=True)
+    exact = agreement_slopes(NORMAL, *(x.double() for x in rows), density=True, by_eps=True)
+    units = torch.ones(n), var.sqrt(), var, eps.float()
+    for got, same, want, unit in zip(shaped, flat, exact, units, strict=True):
+        assert got.shape == shape
+        torch.testing.assert_close(got.reshape(-1), same)
+        torch.testing.assert_close(same.double() * unit, want * unit, rtol=2e-4, atol=2e-5)

@@ -3,17 +3,18 @@
 A training step sees small batches, so that its cost is the number of operations; large ones move
 twice as fast in float32 as in float64. With z = (μ − t)/σ and h = ε/σ there are two regimes.
 
-Thin: P/2ε = φ(z)/σ · S₀, with w = zh, v = h² and Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over (−1, 1) by
-the rule of Gauss and Legendre. The slopes are ratios of these sums, S₁/S₀ and S₂/S₀.
+Thin, h small: P/2ε = φ(z)/σ · S₀, with w = zh, v = h² and Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over
+(−1, 1) by the rule of Gauss and Legendre. The slopes are ratios of these sums, S₁/S₀ and S₂/S₀.
 
-Thick, where w or v is beyond the rules: P or 1 − P from erfc at the two bounds, which lose no
-digits that float32 could hold. Bounds so far out on one side that erfc underflows there are left to
-the kernel in float64.
+Thick: P or 1 − P from erfc at the two bounds, which lose no digits that float32 could hold. Bounds
+so far out on one side that erfc underflows there are left to the kernel in float64.
+
+Few elements are thin as far as the rules reach: one regime for all costs the fewest operations. Of
+many elements those that can be thick are, which costs the least arithmetic.
 """
 
 import math
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +32,9 @@ END = 9.1945  # where erfc meets the smallest normal number of float32; beyond, 
 LEAST_TAIL, LEAST_HEIGHT = 1.18e-38, 1.1e-37  # just above erfc and exp(−x²)/√π there
 HALF = torch.tensor(0.5)
 LOG_HEIGHT = torch.tensor(-0.5 * math.log(math.pi))
-SERIAL = 1 << 15  # up to this size torch does an operation in one thread
+IN_CACHE = 1 << 17  # numbers that stay in a processor's cache
+FEW = 1 << 13  # elements whose arithmetic costs less than the calls
+THIN = 0.05  # of h: above it the difference of two values of erfc keeps its digits
 
 
 class Rule(NamedTuple):
@@ -61,12 +64,21 @@ def single_loss(
     ``double_loss`` is the same function for whatever is beyond float32.
     """
     mu, var, t, eps = inputs
+    many = var.numel() > FEW
+    if many and var.ndim > 1:
+        flat = single_loss(_flat(inputs), density, wanted, double_loss=double_loss)
+        return [x.view(var.shape) for x in flat]
+    if many and eps.amin().item() ** 2 >= THIN**2 * var.amax().item():
+        return _thick_loss(inputs, density, wanted, double_loss=double_loss)
     rate = torch.rsqrt(var)
     z, h = (mu - t).mul_(rate), rate * eps
     products = torch.stack((z, h)).mul_(h)
-    rule = _fitting_rule(products, DENSITY_RULES if density else RULES)
+    rules = DENSITY_RULES if density else RULES
+    thickest = THIN**2 if many else math.inf
+    rule = _fitting_rule(products, rules, thickest)
     if rule is None:
-        return _mixed_loss(inputs, products, density, wanted, double_loss)
+        limits = rules[-1].limit, min(rules[-1].limit, thickest)
+        return _mixed_loss(inputs, products, limits, density, wanted, double_loss)
     s0, r1, r2 = _sums(rule, products)
     w, v = products.unbind()
     per = rate if density else torch.where(eps > 0, 2 * h, rate)
@@ -86,21 +98,25 @@ def single_loss(
 
 
 def _mixed_loss(
-    inputs: Inputs, products: Tensor, density: bool, wanted: Sequence[bool], double_loss: Loss
+    inputs: Inputs,
+    products: Tensor,
+    limits: tuple[float, float],
+    density: bool,
+    wanted: Sequence[bool],
+    double_loss: Loss,
 ) -> list[Tensor]:
-    """Some elements are beyond all rules: these by themselves, and then the rest."""
-    shape = inputs[0].shape
-    inputs = [x.reshape(-1) if x.ndim else x for x in inputs]
-    limit = (DENSITY_RULES if density else RULES)[-1].limit
-    inside = (products.reshape(2, -1).abs() <= limit).all(0)
+    """Elements with |w| and v within the limits are thin, unless all can be thick."""
+    shape, inputs = inputs[0].shape, _flat(inputs)
+    w, v = products.view(2, -1)
+    thin = (w.abs() <= limits[0]).logical_and_(v <= limits[1]).logical_and_(v.amin() < THIN**2)
     results = [torch.empty_like(inputs[0]) for _ in range(1 + sum(wanted))]
-    for mask, loss in (
-        (inside, partial(single_loss, double_loss=double_loss)),
-        (~inside, partial(_thick_loss, double_loss=double_loss)),
-    ):
+    for mask, loss in ((thin, single_loss), (~thin, _thick_loss)):
         index = mask.nonzero().squeeze(1)
-        if len(index):
-            _amend(results, index, loss(_rows(inputs, index), density, wanted))
+        if len(index) == len(thin):
+            results = loss(inputs, density, wanted, double_loss=double_loss)
+        elif len(index):
+            part = loss(_rows(inputs, index), density, wanted, double_loss=double_loss)
+            _amend(results, index, part)
     return [x.view(shape) for x in results]
 
 
@@ -108,7 +124,7 @@ def _sums(rule: Rule, products: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """S₀/√2π, S₁/S₀ and S₂/S₀, in parts small enough for the exponentials to stay in a cache."""
     exponents, sums = rule.exponents.to(products), rule.sums.to(products)
     flat = products.view(2, -1)
-    n_parts = math.ceil(len(exponents) * flat.shape[1] / SERIAL)
+    n_parts = math.ceil(len(exponents) * flat.shape[1] / IN_CACHE)
     if n_parts == 1:
         whole = sums @ (exponents @ flat).exp_()
     else:
@@ -120,8 +136,10 @@ def _sums(rule: Rule, products: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     return s0, ratios[0], ratios[1]
 
 
-def _fitting_rule(products: Tensor, rules: Sequence[Rule]) -> Rule | None:
-    """The smallest rule that does for all elements; None if some are beyond all rules."""
+def _fitting_rule(products: Tensor, rules: Sequence[Rule], thickest: float) -> Rule | None:
+    """The smallest rule that does for all elements; None if some are not to be thin."""
+    if thickest < math.inf and not products[1].amax().item() <= thickest:
+        return None
     least, most = _range(products)
     for rule in rules:
         if max(-least, most) <= rule.limit:
@@ -195,6 +213,10 @@ def _tail_and_height(bound: Tensor) -> tuple[Tensor, Tensor]:
 def _range(x: Tensor) -> tuple[float, float]:
     least, most = torch.aminmax(x)
     return least.item(), most.item()
+
+
+def _flat(tensors: Sequence[Tensor]) -> list[Tensor]:
+    return [x.reshape(-1) if x.ndim else x for x in tensors]
 
 
 def _rows(tensors: Sequence[Tensor], index: Tensor) -> list[Tensor]:
