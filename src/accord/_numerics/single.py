@@ -27,7 +27,7 @@ Inputs = Sequence[Tensor]
 Loss = Callable[..., Sequence[Tensor]]
 """(inputs, density, wanted) → the loss, then its derivatives by those inputs that are wanted."""
 
-FAR = 1e-36  # of P: below it erfc underflows
+FAR = 1e-31  # of P: below it the smaller tail may underflow and still count
 END = 9.1945  # where erfc meets the smallest normal number of float32; beyond, it is slow
 LEAST_TAIL, LEAST_HEIGHT = 1.18e-38, 1.1e-37  # just above erfc and exp(−x²)/√π there
 HALF = torch.tensor(0.5)
@@ -53,7 +53,7 @@ def _rule(limit: float, n_nodes: int) -> Rule:
 
 RULES = (_rule(0.2, 5), _rule(2.0, 8), _rule(4.0, 9))  # the S within 3e-8
 # where the density is wanted, P may also be so close to 1 that its logarithm has no digits left
-DENSITY_RULES = (*RULES, _rule(16.0, 15), _rule(64.0, 26))
+DENSITY_RULES = (*RULES, _rule(8.0, 11), _rule(16.0, 15), _rule(32.0, 19), _rule(64.0, 26))
 
 
 def single_loss(
