@@ -27,9 +27,11 @@ def model_of(study: str, method: str, variant: str) -> Model:
 @pytest.mark.parametrize(("study", "model"), MODELS)
 def test_estimators_take_the_settings(study: Study, model: Model) -> None:
     for dataset in study.datasets:
-        estimator = getattr(estimators, model.estimator)(**model.settings_on(dataset))
+        settings = model.settings_on(dataset)
+        estimator = getattr(estimators, model.estimator)(**settings)
         for reading in model.readings:
-            estimator.set_params(**reading.settings)
+            asked = {**settings, **reading.settings}
+            assert asked.items() <= estimator.set_params(**reading.settings).get_params().items()
 
 
 @pytest.mark.parametrize(

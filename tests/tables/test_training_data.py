@@ -211,6 +211,8 @@ def test_columns_that_do_not_fit_are_named(
 def test_known_columns_may_be_there_or_not(schema: Schema) -> None:
     check_columns(["price", "void", *schema.names], schema, source="new.csv")
     check_columns([*reversed(schema.names), "odd"], schema, source="new.csv", by_name=True)
+    with pytest.raises(TableError, match="odd"):
+        check_columns([*schema.names, "odd"], schema, source="new.csv")
 
 
 def test_wrongly_typed_columns_are_all_named(frame: pd.DataFrame, schema: Schema) -> None:
