@@ -160,6 +160,9 @@ def test_a_learnt_tolerance_needs_known_targets(sine):
     upper = np.where(np.arange(200) < 20, np.inf, np.nan)
     with pytest.raises(ValueError, match="tolerance='learn' needs targets that are all known"):
         BVMRegressor(**(QUICK | {"tolerance": "learn"})).fit(x, y, y_lower=y, y_upper=upper)
+    given = BVMRegressor(**(QUICK | {"tolerance": "learn"}))
+    given.fit(x, y, y_tolerance=0.1, y_lower=y, y_upper=upper)
+    assert given.tolerance_ == pytest.approx(0.1 / np.ptp(y))
 
 
 def test_row_tolerances_in_target_units(sine):

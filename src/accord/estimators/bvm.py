@@ -191,7 +191,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         rows = with_target_knowledge(
             rows, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
         )
-        if isinstance(self.tolerance, str) and self.tolerance == "learn" and "lower" in rows.more:
+        if self._learns(rows) and "lower" in rows.more:
             raise ValueError(
                 "tolerance='learn' needs targets that are all known, got bounds (y_lower or "
                 "y_upper). Use tolerance='local', or a number."
@@ -200,6 +200,11 @@ class BVMRegressor(NetworkEnsembleRegressor):
         if self._chooses(rows) and not goes_on:
             return self._search_plan(rows, settings)
         return self._final_plan(self._candidate(rows, goes_on), settings, goes_on=goes_on)
+
+    def _learns(self, rows: Rows) -> bool:
+        """Whether the tolerance is trained, since the rows do not come with their own."""
+        by_name = isinstance(self.tolerance, str) and self.tolerance == "learn"
+        return by_name and "tolerance" not in rows.more
 
     def _chooses(self, rows: Rows) -> bool:
         """Whether the tolerance is to be chosen, and there are rows enough to choose on."""
@@ -304,7 +309,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         exact = self.tolerance == 0 or (self.tolerance == "local" and len(rows) > 1)
         if exact and self.family == "normal" and "std" not in rows.more:
             return GaussianLikelihood(heads)
-        return Agreement(heads, self.family, self.df, learn_tolerance=self.tolerance == "learn")
+        return Agreement(heads, self.family, self.df, learn_tolerance=self._learns(rows))
 
     def _keep_tolerance(self, candidate: Candidate, curve: ToleranceCurve | None) -> None:
         self.tolerance_curve_: ToleranceCurve | None = curve
