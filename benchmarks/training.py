@@ -9,7 +9,6 @@ per member with a DataLoader, the same mathematics and torch's own optimiser. Wi
 
 import argparse
 import importlib.util
-import math
 import resource
 import time
 from collections.abc import Callable
@@ -28,23 +27,33 @@ D, H, B, N = 8, 50, 32, 1000
 ARCHITECTURE = Architecture(D, (H,), 2)
 EPS = 0.01
 STEPS = -(-N // B)
-EPOCHS = 20
+EPOCHS = 10
 
 
-def best_of(*functions: Callable[[], object], rounds: int = 7) -> list[float]:
-    """Seconds of each function's quickest run: what others do on the machine only ever adds.
+Tick = Callable[..., None]
+Subject = Callable[[Tick], object]
+"""Something to time, which ticks at the end of each lap; it does the same work every time."""
 
-    The functions take turns, so that a slow spell of the machine meets all of them.
+
+def quickest(*subjects: Subject, rounds: int = 20) -> list[float]:
+    """Seconds of each subject, of every lap its quickest: what else runs here only ever adds.
+
+    The subjects take turns, so that a slow spell of the machine meets all of them.
     """
-    best = [math.inf] * len(functions)
-    for function in functions:
-        function()
-    for _ in range(rounds):
-        for i, function in enumerate(functions):
-            start = time.perf_counter()
-            function()
-            best[i] = min(best[i], time.perf_counter() - start)
-    return best
+    for subject in subjects:
+        subject(lambda *_: None)
+    laps = [[_laps(subject) for subject in subjects] for _ in range(rounds)]
+    return [float(np.min(own, axis=0).sum()) for own in zip(*laps, strict=True)]
+
+
+def _laps(subject: Subject) -> np.ndarray:
+    stamps = [time.perf_counter()]
+    subject(lambda *_: stamps.append(time.perf_counter()))
+    return np.diff(stamps)
+
+
+def one_lap(work: Callable[[], object]) -> Subject:
+    return lambda tick: (work(), tick())
 
 
 def make_rows() -> tuple[torch.Tensor, torch.Tensor]:
@@ -53,7 +62,7 @@ def make_rows() -> tuple[torch.Tensor, torch.Tensor]:
     return x, torch.sigmoid(x[:, :1] + 0.1 * torch.randn(N, 1, generator=generator))
 
 
-def plain_training() -> Callable[[], object]:
+def plain_training() -> Subject:
     """An epoch of one network the usual way."""
     x, t = make_rows()
     network = torch.nn.Sequential(
@@ -70,25 +79,25 @@ def plain_training() -> Callable[[], object]:
             loss(out[:, 0], target[:, 0], out[:, 1]).backward()
             optimizer.step()
 
-    return epoch
+    return one_lap(epoch)
 
 
-def stacked_training(members: int, objective: object) -> Callable[[], object]:
+def stacked_training(members: int, objective: object) -> Subject:
     """Some epochs of a whole stack, with everything: initial weights, shuffling, gathering."""
     x, t = make_rows()
     columns = {"target": t, "tolerance": torch.full_like(t, EPS)}
     task = Task(x, columns, tuple(range(members)))
     settings = Settings(epochs=EPOCHS, batch_size=B, learning_rate=3e-3)
-    return lambda: train([task], ARCHITECTURE, objective, settings)
+    return lambda tick: train([task], ARCHITECTURE, objective, settings, listener=tick)
 
 
 def peak_rate() -> float:
     """Operations per second of a large matrix product."""
     a = torch.randn(1024, 1024)
-    return 2 * 1024**3 / best_of(lambda: a @ a)[0]
+    return 2 * 1024**3 / quickest(one_lap(lambda: a @ a))[0]
 
 
-def jax_training(members: int) -> Callable[[], object]:
+def jax_training(members: int) -> Subject:
     """The same epochs of the same stack in JAX, each as one scan; full batches only."""
     import jax
     import jax.numpy as jnp
@@ -132,11 +141,11 @@ def jax_training(members: int) -> Callable[[], object]:
     state = (start, zeros, zeros, jnp.zeros(()))
     keys = jax.random.split(jax.random.PRNGKey(0), EPOCHS)
 
-    def epochs() -> None:
+    def epochs(tick: Tick) -> None:
         now = state
         for key in keys:
-            now = epoch(now, key)
-        jax.block_until_ready(now)
+            now = jax.block_until_ready(epoch(now, key))
+            tick()
 
     return epochs
 
@@ -154,7 +163,7 @@ def training_table() -> None:
             stacked_training(members, Agreement(heads)),
             *([jax_training(members)] if has_jax else []),
         ]
-        plain, nll, bvm, *jax = best_of(*trainings)
+        plain, nll, bvm, *jax = quickest(*trainings)
         plain, nll, bvm = plain / STEPS, nll / (EPOCHS * STEPS), bvm / (EPOCHS * STEPS)
         share = 6 * members * B * (D * H + 2 * H) / bvm / peak
         against = [f"{t / (EPOCHS * (N // B)) / bvm:9.2f}" for t in jax] or [f"{'–':>9}"]
@@ -180,10 +189,10 @@ def prediction_table() -> None:
         chunk = torch.randn(members, 2**21 // (members * H), D)
         hidden = torch.randn(members, chunk.shape[1], H)
         w1, w2 = stack.weights
-        seconds, bare = best_of(
-            lambda: raw_outputs(blocks, x, "relu", "cpu"),  # noqa: B023
-            lambda: (chunk @ w1, hidden @ w2),  # noqa: B023
-            rounds=3,
+        seconds, bare = quickest(
+            one_lap(lambda: raw_outputs(blocks, x, "relu", "cpu")),  # noqa: B023
+            one_lap(lambda: (chunk @ w1, hidden @ w2)),  # noqa: B023
+            rounds=5,
         )
         bare *= rows / chunk.shape[1]
         print(f"{rows:9} {members:8} {seconds * 1e3:9.0f} {seconds / bare:11.2f} {above:15.0f}")

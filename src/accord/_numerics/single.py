@@ -4,7 +4,10 @@ A training step sees small batches, so that its cost is the number of operations
 twice as fast in float32 as in float64. With z = (μ − t)/σ and h = ε/σ there are two regimes.
 
 Thin, h small: P/2ε = φ(z)/σ · S₀, with w = zh, v = h² and Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over
-(−1, 1) by the rule of Gauss and Legendre. The slopes are ratios of these sums, S₁/S₀ and S₂/S₀.
+(−1, 1) by the rule of Gauss and Lobatto. With E the mean of that exponential at ±1, which are nodes
+of the rule, the slopes are those of the ratios S₁/S₀ and, integrating by parts, E/S₀:
+
+    ∂loss/∂μ = (z + h S₁/S₀)/σ,    ∂loss/∂var = ½ [E/S₀ − z (z + h S₁/S₀)]/var.
 
 Thick: P or 1 − P from erfc at the two bounds, which lose no digits that float32 could hold. Bounds
 so far out on one side that erfc underflows there are left to the kernel in float64.
@@ -15,6 +18,7 @@ many elements those that can be thick are, which costs the least arithmetic.
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -30,8 +34,8 @@ Loss = Callable[..., Sequence[Tensor]]
 FAR = 1e-31  # of P: below it the smaller tail may underflow and still count
 END = 9.1945  # where erfc meets the smallest normal number of float32; beyond, it is slow
 LEAST_TAIL, LEAST_HEIGHT = 1.18e-38, 1.1e-37  # just above erfc and exp(−x²)/√π there
-HALF = torch.tensor(0.5)
-LOG_HEIGHT = torch.tensor(-0.5 * math.log(math.pi))
+LOG2_E = 1 / math.log(2)  # powers of 2 take half the time of powers of e
+LOG2_HEIGHT = torch.tensor(-0.5 * math.log2(math.pi))
 IN_CACHE = 1 << 17  # numbers that stay in a processor's cache
 FEW = 1 << 13  # elements whose arithmetic costs less than the calls
 THIN = 0.05  # of h: above it the difference of two values of erfc keeps its digits
@@ -41,19 +45,32 @@ class Rule(NamedTuple):
     """Nodes enough for |w|, v ≤ limit: the matrices from (w, v) to exponents, and on to the S."""
 
     limit: float
+    n_nodes: int
     exponents: Tensor
     sums: Tensor
 
 
-def _rule(limit: float, n_nodes: int) -> Rule:
-    s, weight = (torch.tensor(x) for x in np.polynomial.legendre.leggauss(n_nodes))
-    sums = torch.stack([s**0, s, s**2]) * weight * (0.5 / math.sqrt(2 * math.pi))
-    return Rule(limit, torch.stack([-s, -0.5 * s**2], dim=1).float(), sums.float())
+# The limit by number of nodes: loss and slopes, these by σ and σ² as units, are within 6e-8, times
+# the limit where it is above 1, which is what rounding the exponents does to them.
+LIMITS = {5: 0.2, 6: 0.5, 7: 1, 8: 2, 9: 3, 10: 4}
+# Where the density is wanted, P may also be so close to 1 that its logarithm has no digits left.
+DENSITY_LIMITS = LIMITS | {11: 7, 12: 10, 13: 12, 14: 16, 15: 18, 16: 22, 17: 24}
+DENSITY_LIMITS |= {18: 28, 19: 32, 20: 36, 21: 40, 22: 48, 24: 56, 25: 64}
 
 
-RULES = (_rule(0.2, 5), _rule(2.0, 8), _rule(4.0, 9))  # the S within 3e-8
-# where the density is wanted, P may also be so close to 1 that its logarithm has no digits left
-DENSITY_RULES = (*RULES, _rule(8.0, 11), _rule(16.0, 15), _rule(32.0, 19), _rule(64.0, 26))
+@cache
+def _rules(device: torch.device, density: bool) -> tuple[Rule, ...]:
+    return tuple(_rule(*x, device) for x in (DENSITY_LIMITS if density else LIMITS).items())
+
+
+def _rule(n_nodes: int, limit: float, device: torch.device) -> Rule:
+    """``sums`` gives S₀, S₁, S₂ and E/2, all over √2π."""
+    polynomial = np.polynomial.Legendre.basis(n_nodes - 1)
+    s = np.array([-1, *polynomial.deriv().roots(), 1])
+    weight = 1 / (n_nodes * (n_nodes - 1) * polynomial(s) ** 2)
+    sums = np.stack([weight, weight * s, weight * s**2, (abs(s) == 1) / 4]) / math.sqrt(2 * math.pi)
+    exponents = np.stack([-s, -0.5 * s**2], axis=1) * LOG2_E
+    return Rule(limit, n_nodes, *(torch.tensor(x).float().to(device) for x in (exponents, sums)))
 
 
 def single_loss(
@@ -70,30 +87,33 @@ def single_loss(
         return [x.view(var.shape) for x in flat]
     if many and eps.amin().item() ** 2 >= THIN**2 * var.amax().item():
         return _thick_loss(inputs, density, wanted, double_loss=double_loss)
-    rate = torch.rsqrt(var)
-    z, h = (mu - t).mul_(rate), rate * eps
-    products = torch.stack((z, h)).mul_(h)
-    rules = DENSITY_RULES if density else RULES
+    error = mu - t
+    both = torch.stack((error, eps if eps.ndim else eps.expand_as(error))).div_(var)
+    products = both * eps
+    rules = _rules(var.device, density)
     thickest = THIN**2 if many else math.inf
     rule = _fitting_rule(products, rules, thickest)
     if rule is None:
         limits = rules[-1].limit, min(rules[-1].limit, thickest)
         return _mixed_loss(inputs, products, limits, density, wanted, double_loss)
-    s0, r1, r2 = _sums(rule, products)
-    w, v = products.unbind()
-    per = rate if density else torch.where(eps > 0, 2 * h, rate)
-    results = [torch.log(s0 * per).addcmul_(z, z, value=-0.5).neg_()]
+    s0, s1, s2, ends = _sums(rule, products)
+    scaled, pull = both.unbind()
+    if density:
+        loss = torch.sqrt(var).div_(s0).log_()
+    else:  # by products: ε may be as small as numbers get
+        loss = torch.where(eps > 0, 2 * eps, 1.0).mul(torch.rsqrt(var)).mul_(s0).log_().neg_()
+    results = [loss.addcmul_(error, scaled, value=0.5)]
+    mean = s1 / s0
+    by_mu = torch.addcmul(scaled, pull, mean)
     if wanted[0]:
-        results.append(torch.addcmul(z, h, r1).mul_(rate))
+        results.append(by_mu)
     if wanted[1]:
-        slope = torch.addcmul(HALF.to(z), z, z, value=-0.5)
-        results.append(slope.addcmul_(w, r1, value=-1).addcmul_(v, r2, value=-0.5).div_(var))
+        results.append((ends / s0).div_(var).addcmul_(scaled, by_mu, value=-0.5))
     if wanted[2]:
-        results.append(torch.addcmul(z, h, r1).mul_(rate).neg_())
+        results.append(-by_mu)
     if wanted[3]:
-        results.append((z * r1).addcmul_(h, r2).mul_(rate))
-        if not density:
-            results[-1].sub_(torch.where(eps > 0, 1 / eps, 0.0))
+        by_eps = (error * mean).addcmul_(s2 / s0, eps).div_(var)
+        results.append(by_eps if density else by_eps.sub_(torch.where(eps > 0, 1 / eps, 0.0)))
     return results
 
 
@@ -120,29 +140,26 @@ def _mixed_loss(
     return [x.view(shape) for x in results]
 
 
-def _sums(rule: Rule, products: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """S₀/√2π, S₁/S₀ and S₂/S₀, in parts small enough for the exponentials to stay in a cache."""
-    exponents, sums = rule.exponents.to(products), rule.sums.to(products)
+def _sums(rule: Rule, products: Tensor) -> tuple[Tensor, ...]:
+    """The rule's sums, in parts small enough for the exponentials to stay in a cache."""
     flat = products.view(2, -1)
-    n_parts = math.ceil(len(exponents) * flat.shape[1] / IN_CACHE)
-    if n_parts == 1:
-        whole = sums @ (exponents @ flat).exp_()
+    size = rule.n_nodes * products.numel() // 2
+    if size <= IN_CACHE:
+        whole = rule.sums @ (rule.exponents @ flat).exp2_()
     else:
-        parts = [sums @ (exponents @ part).exp_() for part in flat.chunk(n_parts, dim=1)]
-        whole = torch.cat(parts, dim=1)
-    whole = whole.view(3, *products.shape[1:])
-    s0 = whole[0]
-    ratios = whole[1:].div_(s0)
-    return s0, ratios[0], ratios[1]
+        parts = flat.chunk(math.ceil(size / IN_CACHE), dim=1)
+        whole = torch.cat([rule.sums @ (rule.exponents @ x).exp2_() for x in parts], dim=1)
+    return whole.view(-1, *products.shape[1:]).unbind()
 
 
 def _fitting_rule(products: Tensor, rules: Sequence[Rule], thickest: float) -> Rule | None:
     """The smallest rule that does for all elements; None if some are not to be thin."""
     if thickest < math.inf and not products[1].amax().item() <= thickest:
         return None
-    least, most = _range(products)
+    least, most = torch.aminmax(products)
+    reach = max(-least.item(), most.item())
     for rule in rules:
-        if max(-least, most) <= rule.limit:
+        if reach <= rule.limit:
             return rule
     return None
 
@@ -203,7 +220,7 @@ def _tail_and_height(bound: Tensor) -> tuple[Tensor, Tensor]:
         bound.clamp_(-END, END)
         x.clamp_(max=END)
     tail = torch.erfc(x)
-    height = torch.addcmul(LOG_HEIGHT.to(x), x, x, value=-1).exp_()
+    height = torch.addcmul(LOG2_HEIGHT.to(x), x, x, value=-LOG2_E).exp2_()
     if cut:
         torch.threshold_(tail, LEAST_TAIL, 0.0)
         torch.threshold_(height, LEAST_HEIGHT, 0.0)
