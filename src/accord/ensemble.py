@@ -63,7 +63,9 @@ def raw_outputs(
     weights, biases = tensors[:n_layers], tensors[n_layers:]
     width = max(weight.shape[0] * weight.shape[2] for weight in weights)
     chunk = max(1, _CHUNK_VALUES // width)
-    outputs = np.empty((weights[0].shape[0], len(x), weights[-1].shape[2]))
+    # in memory the outputs come before the rows, as they do in a chunk
+    members, _, n_outputs = weights[-1].shape
+    outputs = np.empty((members, n_outputs, len(x))).swapaxes(1, 2)
     with torch.inference_mode():
         for start in range(0, len(x), chunk):
             rows = torch.as_tensor(x[start : start + chunk]).to(weights[0])
