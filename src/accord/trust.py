@@ -1,6 +1,5 @@
 """How far a prediction can be trusted: is the row one that the model knows?"""
 
-from copy import copy
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
@@ -199,9 +198,7 @@ def _bare(model: Any) -> Any:
     """The fitted model without the tolerance that it smooths its predictions by, if it has one."""
     if isinstance(model, Pipeline):
         return Pipeline([*model.steps[:-1], (model.steps[-1][0], _bare(model[-1]))])
-    if hasattr(model, "predictive"):
-        return copy(model).set_params(predictive="model")
-    return model
+    return model.without_tolerance() if hasattr(model, "without_tolerance") else model
 
 
 def _epistemic_share(dist: Distribution) -> Floats:

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import Any, Literal, Self
 
@@ -169,6 +170,11 @@ class BVMRegressor(NetworkEnsembleRegressor):
         """
         check_choice("preset", name, tuple(PRESETS))
         return cls(**(PRESETS[name] | overrides))
+
+    def without_tolerance(self) -> Self:
+        """This fitted model, predicting the networks alone: ``predictive="model"``."""
+        bare: Self = copy(self).set_params(predictive="model")
+        return bare
 
     def _plan(  # type: ignore[override]  # the options of this class's fit
         self,

@@ -1,7 +1,6 @@
 """The models behind a fit: one on all rows, and those that are asked about rows they never saw."""
 
 from collections.abc import Callable, Sequence
-from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,8 +48,7 @@ class Trained:
     def tolerance_share(self, X: pd.DataFrame) -> NDArray[np.float64]:
         """What share of each row's variance comes from smoothing by the tolerance."""
         features = self.features(X)
-        bare = copy(self.regressor).set_params(predictive="model")
-        without = np.asarray(bare.predict_dist(features).variance)
+        without = np.asarray(self.regressor.without_tolerance().predict_dist(features).variance)
         total = np.asarray(self.regressor.predict_dist(features).variance)
         share: NDArray[np.float64] = np.clip(1 - without / total, 0.0, 1.0)
         return share
