@@ -89,9 +89,10 @@ def _judged(
     for begin in range(0, len(X), _CHUNK):
         piece = slice(begin, begin + _CHUNK)
         features = model.features(X.iloc[piece])
-        dist = model.distribution(features)
+        score = model.trust.score_samples(features)
+        dist = model.distribution(features, unusual=score < model.trust.threshold_)
         parts.append(Assessment.of(dist, y[piece], rows=rows[piece], coverage=coverage))
-        scores.append(np.asarray(model.trust.score_samples(features)))
+        scores.append(score)
         progress.advance((begin + _CHUNK) / len(X))
     return Assessment.join(parts), np.concatenate(scores)
 

@@ -6,7 +6,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.calibration import Calibrator, Conformal, IsotonicCalibration, VarianceScaling
+from accord.calibration import (
+    Calibrator,
+    Conformal,
+    IsotonicCalibration,
+    VarianceScaling,
+    widened,
+    widening_for,
+)
 from accord.calibration.predictions import concatenated
 from accord.distributions import Distribution
 from accord.tables import TrainingData
@@ -21,18 +28,22 @@ _PARTS = 10
 # be finite, and more than twice as many not to hang on the largest error alone.
 _ISOTONIC_ROWS = 200
 _CONFORMAL_ROWS = 2.5
+# From fewer unusual rows no factor is learnt.
+_WIDENING_ROWS = 10
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """Held-out rows at random and the most unusual ones, judged; and the calibrator for the model.
+    """Held-out rows at random and the most unusual ones, judged; and what the model learns of it.
 
-    ``method`` is the recalibration in use, after falling back where rows are too few.
+    ``method`` is the recalibration in use, after falling back where rows are too few; ``widening``
+    is the factor on intervals of unusual rows.
     """
 
     random: Assessment
     unusual: Assessment
     calibrator: Calibrator | None
+    widening: float
     method: Recalibration
     notes: tuple[str, ...]
 
@@ -48,23 +59,34 @@ def gather_evidence(
 ) -> Evidence:
     """Predict held-out rows, recalibrate on other held-out rows, and compare with the truth.
 
-    The random held-out rows are parted: each part is judged with a calibrator fitted on the
-    others. The unusual rows are judged with one fitted on held-out rows that are not among them.
-    The final model gets one fitted on all random held-out rows.
+    Recalibration learns from random held-out rows, and the widening of unusual rows from those that
+    were held out as the most unusual. What is judged is never learnt from: both kinds are parted,
+    and each part is judged with what the other rows say. The final model learns from all.
     """
-    ordinary = HeldOut.join([HeldOut.of(data, model, split.test) for model, split in folds])
+    ordinary = HeldOut.join([HeldOut.of(data, *fold) for fold in folds])
+    strange = HeldOut.of(data, *apart)
     method, notes = _feasible(method, len(ordinary.rows), coverage)
-    part = np.random.default_rng(seed).permutation(len(ordinary.rows)) % _PARTS
-    random = Assessment.join(
-        [
-            ordinary[part == judged].assessed(ordinary[part != judged].calibrator(method), coverage)
-            for judged in np.unique(part)
-        ]
+    random = []
+    for part, rest in ordinary.parted(seed):
+        calibrator = rest.calibrator(method)
+        widening = strange.without(part).widening(calibrator, coverage)
+        random.append(part.assessed(calibrator, widening, coverage))
+    calibrator = ordinary.without(strange).calibrator(method)
+    unusual = [
+        part.assessed(calibrator, rest.widening(calibrator, coverage), coverage)
+        for part, rest in strange.parted(seed)
+    ]
+    widening = strange.widening(calibrator, coverage)
+    if widening > 1:
+        notes += (_widening_note(widening, int(strange.unusual.sum())),)
+    return Evidence(
+        Assessment.join(random),
+        Assessment.join(unusual),
+        ordinary.calibrator(method),
+        widening,
+        method,
+        notes,
     )
-    model, split = apart
-    others = ordinary[~np.isin(ordinary.rows, split.test)].calibrator(method)
-    unusual = HeldOut.of(data, model, split.test).assessed(others, coverage)
-    return Evidence(random, unusual, ordinary.calibrator(method), method, notes)
 
 
 @dataclass(frozen=True)
@@ -79,13 +101,20 @@ class HeldOut:
     lines: NDArray[np.int64]
     y: Floats
     tolerance_share: Floats
+    unusual: NDArray[np.bool_]
 
     @classmethod
-    def of(cls, data: TrainingData, model: Trained, test: Rows) -> "HeldOut":
-        rows = test[data.exact[test]]
+    def of(cls, data: TrainingData, model: Trained, split: Split) -> "HeldOut":
+        rows = split.test[data.exact[split.test]]
         X = data.X.iloc[rows]
-        share = model.tolerance_share(X)
-        return cls(model.predict_dist(X), rows, data.rows[rows], data.y[rows], share)
+        return cls(
+            model.predict_dist(X),
+            rows,
+            data.rows[rows],
+            data.y[rows],
+            model.tolerance_share(X),
+            model.is_unusual(X),
+        )
 
     @classmethod
     def join(cls, parts: "list[HeldOut]") -> "HeldOut":
@@ -95,6 +124,7 @@ class HeldOut:
             np.concatenate([part.lines for part in parts]),
             np.concatenate([part.y for part in parts]),
             np.concatenate([part.tolerance_share for part in parts]),
+            np.concatenate([part.unusual for part in parts]),
         )
 
     def __getitem__(self, chosen: NDArray[np.bool_]) -> "HeldOut":
@@ -105,7 +135,17 @@ class HeldOut:
             self.lines[places],
             self.y[places],
             self.tolerance_share[places],
+            self.unusual[places],
         )
+
+    def without(self, other: "HeldOut") -> "HeldOut":
+        """Those rows of the table that are not among the other's."""
+        return self[~np.isin(self.rows, other.rows)]
+
+    def parted(self, seed: int) -> "list[tuple[HeldOut, HeldOut]]":
+        """Random parts, each with the rest."""
+        part = np.random.default_rng(seed).permutation(len(self.rows)) % _PARTS
+        return [(self[part == own], self[part != own]) for own in np.unique(part)]
 
     def calibrator(self, method: Recalibration) -> Calibrator | None:
         """A calibrator fitted on these rows."""
@@ -116,11 +156,20 @@ class HeldOut:
         }
         return None if method == "none" else kinds[method]().fit(self.dist, self.y)
 
-    def assessed(self, calibrator: Calibrator | None, coverage: float) -> Assessment:
+    def widening(self, calibrator: Calibrator | None, coverage: float) -> float:
+        """How much wider intervals of unusual rows must be than the calibrator has them."""
+        if calibrator is None or self.unusual.sum() < _WIDENING_ROWS:
+            return 1.0
+        far = self[self.unusual]
+        return widening_for(calibrator(far.dist), far.y, coverage=coverage)
+
+    def assessed(
+        self, calibrator: Calibrator | None, widening: float, coverage: float
+    ) -> Assessment:
         """These rows, recalibrated and compared with what was observed."""
         dist = self.dist if calibrator is None else calibrator(self.dist)
         return Assessment.of(
-            dist,
+            widened(dist, self.unusual, widening),
             self.y,
             rows=self.lines,
             coverage=coverage,
@@ -141,4 +190,11 @@ def _feasible(
     return "variance", (
         f"{method.capitalize()} recalibration needs {needed:.0f} held-out rows and {n} are there: "
         "one factor on the deviations is used instead.",
+    )
+
+
+def _widening_note(factor: float, n: int) -> str:
+    return (
+        f"Intervals of unusual rows are made {factor:.1f} times as wide, as {n} such rows needed "
+        "from a model that had seen none of their kind."
     )

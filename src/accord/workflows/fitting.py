@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from accord.tables import Table, TableError, TrainingData, prepare_training, read_table
-from accord.trust import TrustScore
 from accord.workflows.card import make_card
 from accord.workflows.effects import feature_effects
 from accord.workflows.evidence import Evidence, Recalibration, gather_evidence
@@ -88,6 +87,7 @@ def fit_table(
     settings = {
         "tolerance": f"of column {tolerance_column}" if tolerance_column else str(tolerance),
         "recalibration": evidence.method,
+        "widening_of_unusual_rows": evidence.widening,
         "seed": seed,
         **_settings(final, plan),
     }
@@ -163,13 +163,14 @@ def _model(
     evidence: Evidence,
     settings: dict[str, Any],
 ) -> TableModel:
-    features = final.features(data.X)
+    assert final.trust is not None, "a table of so few rows is refused"
     return TableModel(
         schema=data.schema,
         preprocessor=final.preprocessor,
         regressor=final.regressor,
         calibrator=evidence.calibrator,
-        trust=TrustScore(kind="distance", random_state=0).fit(features),
+        widening=evidence.widening,
+        trust=final.trust,
         profile=TableProfile(data.X),
         target_profile=TableProfile(pd.DataFrame({data.schema.target: data.y})),
         card=make_card(

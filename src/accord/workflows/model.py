@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from accord import persistence
-from accord.calibration import Calibrator
+from accord.calibration import Calibrator, widened
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
 from accord.tables import OptionError, Schema, quoted
@@ -57,6 +57,7 @@ class TableModel:
         preprocessor: Pipeline,
         regressor: DistributionalRegressor,
         calibrator: Calibrator | None,
+        widening: float,
         trust: TrustScore,
         profile: TableProfile,
         target_profile: TableProfile,
@@ -65,6 +66,7 @@ class TableModel:
         self.preprocessor = preprocessor
         self.regressor = regressor
         self.calibrator = calibrator
+        self.widening = widening
         self.trust = trust
         self.profile = profile
         self.target_profile = target_profile
@@ -93,9 +95,16 @@ class TableModel:
         """The recalibrated predictive distribution of each row."""
         return self.distribution(self.features(X))
 
-    def distribution(self, features: Floats) -> Distribution:
+    def distribution(
+        self, features: Floats, *, unusual: NDArray[np.bool_] | None = None
+    ) -> Distribution:
+        """Of features, whose unusual rows need not be sought again where they are known."""
         dist = self.regressor.predict_dist(features)
-        return dist if self.calibrator is None else self.calibrator(dist)
+        if self.calibrator is not None:
+            dist = self.calibrator(dist)
+        if unusual is None:
+            unusual = self.trust.is_unusual(features)
+        return widened(dist, unusual, self.widening)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file that is safe to load."""

@@ -102,8 +102,8 @@ def _predict_batch(
 ) -> tuple[pa.Table, int]:
     """Predictions for a batch, and how many of its rows are unusual."""
     features = model.features(X)
-    dist = model.distribution(features)
-    unusual = np.asarray(model.trust.is_unusual(features))
+    unusual = model.trust.is_unusual(features)
+    dist = model.distribution(features, unusual=unusual)
     columns = {"mean": np.asarray(dist.mean), "std": np.asarray(dist.std)}
     for coverage in coverages:
         lower, upper = interval_names(coverage, alone=len(coverages) == 1)

@@ -14,10 +14,12 @@ from accord.estimators import BVMRegressor, fit_together
 from accord.splits import outlier_split
 from accord.tables import Schema, TrainingData, make_preprocessor
 from accord.training import Progress as Epochs
+from accord.trust import TrustScore
 from accord.workflows.plan import Plan
 
 Rows = NDArray[np.intp]
 
+MIN_TRUST_ROWS = 19  # of which one may be called unusual: one in twenty, counting a new one
 _UNUSUAL_SHARE = 0.1
 _UNUSUAL_ROWS = 10
 _MAX_UNUSUAL_SHARE = 0.3
@@ -34,16 +36,25 @@ class Split:
 
 @dataclass(frozen=True)
 class Trained:
-    """Preprocessing and ensemble, fitted on the same rows."""
+    """Preprocessing, ensemble, and what rows are usual, all learnt from the same rows.
+
+    From very few rows nothing is learnt about what is usual.
+    """
 
     preprocessor: Pipeline
     regressor: BVMRegressor
+    trust: TrustScore | None
 
     def features(self, X: pd.DataFrame) -> NDArray[np.float64]:
         return np.asarray(self.preprocessor.transform(X), dtype=np.float64)
 
     def predict_dist(self, X: pd.DataFrame) -> Distribution:
         return self.regressor.predict_dist(self.features(X))
+
+    def is_unusual(self, X: pd.DataFrame) -> NDArray[np.bool_]:
+        if self.trust is None:
+            return np.zeros(len(X), bool)
+        return self.trust.is_unusual(self.features(X))
 
     def tolerance_share(self, X: pd.DataFrame) -> NDArray[np.float64]:
         """What share of each row's variance comes from smoothing by the tolerance."""
@@ -96,7 +107,9 @@ def train_all(
             random_state=seed,
         )
         jobs.append((regressor, features, y, _knowledge(data, rows)))
-        trained.append(Trained(preprocessor, regressor))
+        enough = len(rows) >= MIN_TRUST_ROWS
+        trust = TrustScore(kind="distance", random_state=0).fit(features) if enough else None
+        trained.append(Trained(preprocessor, regressor, trust))
     widths = [features.shape[1] for _, features, *_ in jobs]
     fit_together(jobs, listener=None if advance is None else share_of_epochs(widths, advance))
     if any(model.regressor.n_iter_ < plan.epochs for model in trained):
