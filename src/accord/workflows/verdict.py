@@ -100,8 +100,8 @@ def _remarks(random: Assessment, unusual: Assessment) -> tuple[str, ...]:
     if unusual.typical_width > 1.5 * random.typical_width:
         ratio = unusual.typical_width / random.typical_width
         remarks.append(
-            f"For unusual rows the intervals are {number(ratio, 2)} times as wide: the model knows "
-            "that it knows less there."
+            f"For unusual rows the intervals are {number(ratio, 2)} times as wide: less is known "
+            "there."
         )
     low, high = unusual.covered_range
     if high - low > 0.2:
