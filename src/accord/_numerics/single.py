@@ -5,7 +5,7 @@ twice as fast in float32 as in float64. With z = (μ − t)/σ and h = ε/σ the
 
 Thin, h small: P/2ε = φ(z)/σ · S₀, with w = zh, v = h² and Sⱼ = ½ ∫ sʲ exp(−ws − vs²/2) ds over
 (−1, 1) by the rule of Gauss and Lobatto. With E the mean of that exponential at ±1, which are nodes
-of the rule, the slopes are those of the ratios S₁/S₀ and, integrating by parts, E/S₀:
+of the rule, the slopes follow from the ratios S₁/S₀ and, integrating by parts, E/S₀:
 
     ∂loss/∂μ = (z + h S₁/S₀)/σ,    ∂loss/∂var = ½ [E/S₀ − z (z + h S₁/S₀)]/var.
 
@@ -60,7 +60,9 @@ DENSITY_LIMITS |= {18: 28, 19: 32, 20: 36, 21: 40, 22: 48, 24: 56, 25: 64}
 
 @cache
 def _rules(device: torch.device, density: bool) -> tuple[Rule, ...]:
-    return tuple(_rule(*x, device) for x in (DENSITY_LIMITS if density else LIMITS).items())
+    limits = DENSITY_LIMITS if density else LIMITS
+    with torch.inference_mode(False):  # made in training, they must serve autograd too
+        return tuple(_rule(*x, device) for x in limits.items())
 
 
 def _rule(n_nodes: int, limit: float, device: torch.device) -> Rule:
