@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from accord.calibration import Conformal, widened, widening_for
-from accord.distributions import Normal
+from accord.distributions import Empirical, Normal
 
 
 def errors_of_scale(scale: float, n: int, seed: int) -> np.ndarray:
@@ -42,6 +42,11 @@ def test_each_side_has_its_own_reach() -> None:
 def test_intervals_that_hold_are_not_narrowed() -> None:
     y = errors_of_scale(0.1, 50, 2)
     assert widening_for(Normal(np.zeros(50), 1.0), y, coverage=0.95) == 1.0
+
+
+def test_an_interval_without_width_cannot_be_widened() -> None:
+    exact = Empirical(np.zeros((5, 12)))
+    assert widening_for(exact, np.arange(12.0), coverage=0.9) == 1.0
 
 
 def test_only_the_rows_named_are_widened() -> None:

@@ -38,13 +38,21 @@ def test_both_kinds_are_then_covered() -> None:
     assert judged[unusual].assessed(calibrator, 1.0, 0.9).covered < 0.6
 
 
-def test_parts_hold_each_row_once_and_never_what_they_are_judged_by() -> None:
-    rows = held_out(np.ones(57), np.zeros(57, bool))
-    parts = rows.parted(seed=3)
-    assert sorted(np.concatenate([part.rows for part, _ in parts])) == list(range(57))
-    for part, rest in parts:
-        assert not set(part.rows) & set(rest.rows)
-        assert set(rest.without(part).rows) == set(rest.rows)
+@pytest.mark.parametrize("n", [1, 7, 57])
+def test_parts_hold_each_row_once(n: int) -> None:
+    parts = held_out(np.ones(n), np.zeros(n, bool)).parts(seed=3)
+    np.testing.assert_array_equal(np.sum(parts, axis=0), np.ones(n))
+    assert len(parts) == min(n, 10)
+
+
+def test_what_is_judged_is_not_learnt_from() -> None:
+    unusual = np.ones(40, bool)
+    scale = np.where(np.arange(40) < 20, 100.0, 3.0)
+    rows, ordinary = held_out(scale, unusual), held_out(np.ones(200), np.zeros(200, bool))
+    calibrator = ordinary.calibrator("conformal")
+    assert rows.widening(calibrator, 0.9) > 30
+    assert rows.widening(calibrator, 0.9, judged=np.arange(20)) < 10
+    assert rows.widening(calibrator, 0.9, judged=np.arange(40)) == 1
 
 
 def test_a_model_widens_what_it_flags(fitted: FitResult, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -36,9 +36,10 @@ def widening_for(dist: Distribution, y: ArrayLike, *, coverage: float) -> float:
     mean, bounds = as_floats(dist.mean), as_floats(dist.interval(coverage))
     error = targets - mean
     reach = np.where(error > 0, bounds[:, 1] - mean, mean - bounds[:, 0])
-    factors = np.sort(np.abs(error) / reach)
+    # no factor takes an interval without width anywhere
+    factors = np.divide(np.abs(error), reach, out=np.ones_like(error), where=reach > 0)
     rank = min(math.ceil((len(factors) + 1) * coverage - 1e-9), len(factors))
-    return max(1.0, float(factors[rank - 1]))
+    return max(1.0, float(np.sort(factors)[rank - 1]))
 
 
 def widened(dist: Distribution, rows: NDArray[np.bool_], factor: float) -> Distribution:

@@ -67,15 +67,16 @@ def gather_evidence(
     strange = HeldOut.of(data, *apart)
     method, notes = _feasible(method, len(ordinary.rows), coverage)
     random = []
-    for part, rest in ordinary.parted(seed):
-        calibrator = rest.calibrator(method)
-        widening = strange.without(part).widening(calibrator, coverage)
+    for own in ordinary.parts(seed):
+        part, calibrator = ordinary[own], ordinary[~own].calibrator(method)
+        widening = strange.widening(calibrator, coverage, judged=part.rows)
         random.append(part.assessed(calibrator, widening, coverage))
-    calibrator = ordinary.without(strange).calibrator(method)
-    unusual = [
-        part.assessed(calibrator, rest.widening(calibrator, coverage), coverage)
-        for part, rest in strange.parted(seed)
-    ]
+    calibrator = ordinary[~np.isin(ordinary.rows, strange.rows)].calibrator(method)
+    unusual = []
+    for own in strange.parts(seed):
+        part = strange[own]
+        widening = strange.widening(calibrator, coverage, judged=part.rows)
+        unusual.append(part.assessed(calibrator, widening, coverage))
     widening = strange.widening(calibrator, coverage)
     if widening > 1:
         notes += (_widening_note(widening, int(strange.unusual.sum())),)
@@ -138,14 +139,10 @@ class HeldOut:
             self.unusual[places],
         )
 
-    def without(self, other: "HeldOut") -> "HeldOut":
-        """Those rows of the table that are not among the other's."""
-        return self[~np.isin(self.rows, other.rows)]
-
-    def parted(self, seed: int) -> "list[tuple[HeldOut, HeldOut]]":
-        """Random parts, each with the rest."""
+    def parts(self, seed: int) -> list[NDArray[np.bool_]]:
+        """Which rows are in each of some random parts."""
         part = np.random.default_rng(seed).permutation(len(self.rows)) % _PARTS
-        return [(self[part == own], self[part != own]) for own in np.unique(part)]
+        return [part == own for own in np.unique(part)]
 
     def calibrator(self, method: Recalibration) -> Calibrator | None:
         """A calibrator fitted on these rows."""
@@ -156,11 +153,17 @@ class HeldOut:
         }
         return None if method == "none" else kinds[method]().fit(self.dist, self.y)
 
-    def widening(self, calibrator: Calibrator | None, coverage: float) -> float:
-        """How much wider intervals of unusual rows must be than the calibrator has them."""
-        if calibrator is None or self.unusual.sum() < _WIDENING_ROWS:
+    def widening(
+        self, calibrator: Calibrator | None, coverage: float, *, judged: Rows | tuple[()] = ()
+    ) -> float:
+        """How much wider intervals of unusual rows must be than the calibrator has them.
+
+        ``judged`` are rows that must not be learnt from.
+        """
+        learnt_from = self.unusual & ~np.isin(self.rows, judged)
+        if calibrator is None or learnt_from.sum() < _WIDENING_ROWS:
             return 1.0
-        far = self[self.unusual]
+        far = self[learnt_from]
         return widening_for(calibrator(far.dist), far.y, coverage=coverage)
 
     def assessed(
@@ -195,6 +198,6 @@ def _feasible(
 
 def _widening_note(factor: float, n: int) -> str:
     return (
-        f"Intervals of unusual rows are made {factor:.1f} times as wide, as {n} such rows needed "
-        "from a model that had seen none of their kind."
+        f"Intervals of unusual rows are {factor:.1f} times as wide as recalibration alone makes "
+        f"them: {n} such rows needed that from a model that had seen none of their kind."
     )

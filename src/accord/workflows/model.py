@@ -102,6 +102,8 @@ class TableModel:
         dist = self.regressor.predict_dist(features)
         if self.calibrator is not None:
             dist = self.calibrator(dist)
+        if self.widening == 1:
+            return dist
         if unusual is None:
             unusual = self.trust.is_unusual(features)
         return widened(dist, unusual, self.widening)

@@ -19,7 +19,7 @@ from accord.workflows.plan import Plan
 
 Rows = NDArray[np.intp]
 
-MIN_TRUST_ROWS = 19  # of which one may be called unusual: one in twenty, counting a new one
+_TRUST_ROWS = 19  # the fewest on which TrustScore can set its threshold
 _UNUSUAL_SHARE = 0.1
 _UNUSUAL_ROWS = 10
 _MAX_UNUSUAL_SHARE = 0.3
@@ -107,7 +107,7 @@ def train_all(
             random_state=seed,
         )
         jobs.append((regressor, features, y, _knowledge(data, rows)))
-        enough = len(rows) >= MIN_TRUST_ROWS
+        enough = len(rows) >= _TRUST_ROWS
         trust = TrustScore(kind="distance", random_state=0).fit(features) if enough else None
         trained.append(Trained(preprocessor, regressor, trust))
     widths = [features.shape[1] for _, features, *_ in jobs]
