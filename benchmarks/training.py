@@ -17,11 +17,18 @@ import numpy as np
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-from accord.ensemble import raw_outputs
 from accord.losses import BVMLoss
-from accord.networks import Architecture, StackedMLP
-from accord.objectives import Agreement, GaussianLikelihood, Heads
-from accord.training import Settings, Task, train
+from accord.training import (
+    AgreementObjective,
+    Architecture,
+    GaussianLikelihood,
+    Heads,
+    Settings,
+    StackedMLP,
+    Task,
+    raw_outputs,
+    train,
+)
 
 D, H, B, N = 8, 50, 32, 1000
 ARCHITECTURE = Architecture(D, (H,), 2)
@@ -160,7 +167,7 @@ def training_table() -> None:
         trainings = [
             plain_training(),
             stacked_training(members, GaussianLikelihood(heads)),
-            stacked_training(members, Agreement(heads)),
+            stacked_training(members, AgreementObjective(heads)),
             *([jax_training(members)] if has_jax else []),
         ]
         plain, nll, bvm, *jax = quickest(*trainings)

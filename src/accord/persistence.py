@@ -22,8 +22,8 @@ _SEAL = "accord.json"
 # Types whose instances carry state only. Functions and anything from elsewhere stay refused.
 _TRUSTED_MODULES = (
     "accord.estimators.",
-    "accord.tolerance.",
-    "accord.proximity.",
+    "accord.estimators.tolerance.",
+    "accord.trust.",
     "accord.calibration.",
     "accord.trust.",
     "accord.tables.",

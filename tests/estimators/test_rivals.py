@@ -143,7 +143,7 @@ def test_adversarial_training_smooths_what_a_step_can_change() -> None:
 
 def test_beta_one_weighs_rows_as_squared_error_does() -> None:
     """∂(σ^{2β} NLL)/∂μ is σ^{2β}(μ − t)/σ²: for β = 1 it does not depend on the variance."""
-    from accord.objectives import GaussianLikelihood, Heads
+    from accord.training import GaussianLikelihood, Heads
 
     heads = Heads("identity", "exp")
     raw = torch.tensor([[[0.5, -3.0], [0.5, 2.0]]], dtype=torch.float64)

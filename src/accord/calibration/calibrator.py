@@ -4,15 +4,14 @@ from abc import ABC, abstractmethod
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 from torch import Tensor
 
 from accord._checks import check_finite, check_same_shape
+from accord._types import Floats
 from accord.distributions import Distribution
-
-Floats = NDArray[np.float64]
 
 
 class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]

@@ -4,16 +4,15 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accord._checks import check_finite, check_positive
+from accord._types import Floats
 from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
 from accord.calibration.conformal_predictive import ConformalPredictive, Ranks
-from accord.calibration.curves import MonotoneCurve, curve_through_scores
 from accord.calibration.reshaped import Reshaped
 from accord.distributions import Decomposed, Distribution, Normal
-
-Floats = NDArray[np.float64]
+from accord.distributions.curves import MonotoneCurve, curve_through_scores
 
 
 class Conformal(Calibrator):

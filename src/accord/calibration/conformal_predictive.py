@@ -6,14 +6,12 @@ from typing import Self, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from accord._types import Floats
 from accord.calibration.reshaped import Reshaped
 from accord.distributions import Distribution
 from accord.distributions.distribution import Generator, TensorMap
-
-Floats = NDArray[np.float64]
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
 _ROUNDING = 1e-9

@@ -4,16 +4,15 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import RandomState, check_count, check_positive, generator_from
+from accord._types import Floats
 from accord.calibration.affine import rescale
 from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
 from accord.calibration.variance import VarianceScaling
 from accord.distributions import Distribution
-
-Floats = NDArray[np.float64]
 
 
 class ExtraLayers(Calibrator):

@@ -5,13 +5,12 @@ from __future__ import annotations
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, clone
 from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_array, check_is_fitted
 
-Floats = NDArray[np.float64]
+from accord._types import Floats
 
 # No row counts more than a million times another: a classifier's 0 or 1 is never quite certain.
 _LARGEST = 1e6

@@ -17,16 +17,17 @@ from sklearn.utils.validation import (
 )
 
 from accord._checks import check_choice, check_count, check_probability
+from accord._types import Floats
 from accord.calibration.calibrator import Calibrator
 from accord.calibration.conformal import Conformal
 from accord.calibration.isotonic import IsotonicCalibration
 from accord.calibration.layers import ExtraLayers
 from accord.calibration.likelihood_ratio import LikelihoodRatio
-from accord.calibration.predictions import concatenated, predictive_of
+from accord.calibration.predictions import concatenated
 from accord.calibration.variance import VarianceScaling
-from accord.distributions import Distribution
+from accord.distributions import Distribution, predictive_of
 from accord.estimators import DistributionalRegressor, fit_together
-from accord.estimators.distributional import Floats, target_names
+from accord.estimators.distributional import target_names
 
 Method = Literal["variance", "isotonic", "layers", "conformal", "weighted-conformal"]
 Ratio = Callable[[Any], ArrayLike]

@@ -5,15 +5,13 @@ from typing import Self, final
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from accord._numerics import NORMAL, StandardFamily, log_between
-from accord.calibration.curves import MonotoneCurve
+from accord._types import Floats
 from accord.distributions import Distribution
+from accord.distributions.curves import MonotoneCurve
 from accord.distributions.distribution import Generator, TensorMap
-
-Floats = NDArray[np.float64]
 
 _GAUSSIAN: StandardFamily = NORMAL
 

@@ -5,9 +5,10 @@ from functools import partial
 from typing import Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
+from accord._types import Floats
 from accord.calibration.affine import rescale
 from accord.calibration.calibrator import (
     Calibrator,
@@ -17,8 +18,6 @@ from accord.calibration.calibrator import (
     moments_of,
 )
 from accord.distributions import Decomposed, Distribution, Normal
-
-Floats = NDArray[np.float64]
 
 # log of the smallest and largest factor: three orders of magnitude either way.
 _RANGE = (-6.9, 6.9)

@@ -12,6 +12,7 @@ from accord.distributions.families import (
     gaussian_match,
 )
 from accord.distributions.mixture import Mixture
+from accord.distributions.predictive import predictive_of
 from accord.distributions.smoothed import Smoothed
 from accord.distributions.varying_student_t import VaryingStudentT
 
@@ -28,4 +29,5 @@ __all__ = [
     "Uniform",
     "VaryingStudentT",
     "gaussian_match",
+    "predictive_of",
 ]

@@ -1,14 +1,14 @@
 """scikit-learn estimators: the BVM ensemble and its rivals, behind one interface."""
 
 from accord.estimators.bvm import BVMRegressor
-from accord.estimators.deep_ensemble import DeepEnsembleRegressor
+from accord.estimators.deep import DeepEnsembleRegressor, MSEEnsembleRegressor
 from accord.estimators.distributional import DistributionalRegressor, Uncertainty
+from accord.estimators.ensemble import NetworkEnsembleRegressor
 from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
-from accord.estimators.mse_ensemble import MSEEnsembleRegressor
-from accord.estimators.network_ensemble import NetworkEnsembleRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.together import fit_together
+from accord.estimators.tolerance import target_knowledge
 
 __all__ = [
     "BVMRegressor",
@@ -21,4 +21,5 @@ __all__ = [
     "PBPRegressor",
     "Uncertainty",
     "fit_together",
+    "target_knowledge",
 ]

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,42 +12,49 @@ from sklearn.utils import check_random_state
 
 from accord._checks import check_choice, check_non_negative
 from accord._numerics import FamilyName
+from accord._types import Floats
 from accord.distributions import Distribution
-from accord.ensemble import Scaling
-from accord.estimators.candidates import Candidate, Rule, Search, growth_for, softened
-from accord.estimators.distributional import Floats
-from accord.estimators.network_ensemble import (
+from accord.estimators.ensemble import (
     NetworkEnsembleRegressor,
     Rows,
+    TrainingPlan,
 )
-from accord.estimators.plans import Plan
 from accord.estimators.predictive import (
     Combine,
     ensemble_distribution,
     family_with_moments,
     member_moments,
 )
-from accord.estimators.targets import with_target_knowledge
+from accord.estimators.tolerance import (
+    CHOICES,
+    FALLBACK,
+    MIN_ROWS,
+    RELATIVE_FALLBACK,
+    Candidate,
+    Choice,
+    Growth,
+    Search,
+    ToleranceCurve,
+    ToleranceRule,
+    growth_for,
+    softened,
+    target_knowledge,
+)
 from accord.losses.bvm import family_with_variance
-from accord.objectives import (
-    Agreement,
+from accord.training import (
+    AgreementObjective,
     ByAutograd,
     CensoredLoss,
     GaussianLikelihood,
     Heads,
     MeanHead,
+    Objective,
+    Scaling,
+    Settings,
+    Task,
+    Trained,
     VarianceHead,
 )
-from accord.tolerance import (
-    CHOICES,
-    FALLBACK,
-    MIN_ROWS,
-    RELATIVE_FALLBACK,
-    Choice,
-    Growth,
-    ToleranceCurve,
-)
-from accord.training import Objective, Settings, Task, Trained
 
 Tolerance = float | Literal["learn"] | Choice | ArrayLike
 # Where a learnt tolerance starts, as a fraction of the range: of the order of the first σ, since
@@ -83,13 +90,13 @@ class BVMRegressor(NetworkEnsembleRegressor):
         tolerance: ε. A number is a fraction of the targets' range (0: exact agreement, NLL); an
             array has a value per row in target units; ``"learn"`` trains it; ``"validate"`` and
             ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
-            lets it grow away from the data (:mod:`accord.tolerance`).
+            lets it grow away from the data (:mod:`accord.estimators.tolerance`).
         family: Predictive family of a member.
         df: Degrees of freedom of the Student-t family.
         predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
         combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
         mean_head, variance_head: From raw outputs to mean and variance of scaled targets.
-        Others as in :class:`~accord.estimators.network_ensemble.NetworkEnsembleRegressor`.
+        Others as in :class:`~accord.estimators.ensemble.NetworkEnsembleRegressor`.
 
     Attributes:
         tolerance_: ε in use, as a fraction of the targets' range (ε₀ if local; the members' mean
@@ -188,15 +195,16 @@ class BVMRegressor(NetworkEnsembleRegressor):
         y_upper: ArrayLike | None = None,
         goes_on: bool | None = None,
         epochs: int | None = None,
-    ) -> Plan:
+    ) -> TrainingPlan:
         goes_on = self._continues() if goes_on is None else goes_on
         rows = self._rows(X, y, sample_weight, reset=not goes_on)
         self._check_own_settings()
         if y_tolerance is None and np.ndim(self.tolerance) > 0:
             y_tolerance = self.tolerance
-        rows = with_target_knowledge(
-            rows, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
+        known = target_knowledge(
+            rows.y, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
         )
+        rows = replace(rows, more=known)
         if self._learns(rows) and "lower" in rows.more:
             raise ValueError(
                 "tolerance='learn' needs targets that are all known, got bounds (y_lower or "
@@ -217,12 +225,12 @@ class BVMRegressor(NetworkEnsembleRegressor):
         by_name = isinstance(self.tolerance, str) and self.tolerance in CHOICES
         return by_name and "tolerance" not in rows.more and len(rows) >= MIN_ROWS
 
-    def _search_plan(self, rows: Rows, settings: Settings) -> Plan:
+    def _search_plan(self, rows: Rows, settings: Settings) -> TrainingPlan:
         """Every candidate on every inner split; the chosen one is then trained on all rows."""
         choice: Any = self.tolerance
         search = Search.over(choice, rows, check_random_state(self.random_state))
 
-        def finish(trained: list[Trained]) -> Plan:
+        def finish(trained: list[Trained]) -> TrainingPlan:
             results = zip(search.candidates, trained, search.tests, strict=True)
             curve = search.choose(
                 [self._scores(c, members, test, search.rules(c)) for c, members, test in results]
@@ -239,7 +247,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         *,
         curve: ToleranceCurve | None = None,
         goes_on: bool = False,
-    ) -> Plan:
+    ) -> TrainingPlan:
         def finish(trained: list[Trained]) -> None:
             self._keep(trained[0], *self._scalings(candidate.rows, goes_on))
             if not goes_on:
@@ -252,12 +260,12 @@ class BVMRegressor(NetworkEnsembleRegressor):
         self,
         candidates: list[Candidate],
         settings: Settings,
-        finish: Callable[[list[Trained]], Plan | None],
+        finish: Callable[[list[Trained]], TrainingPlan | None],
         *,
         goes_on: bool = False,
-    ) -> Plan:
+    ) -> TrainingPlan:
         seeds, rows = self._seeds(), candidates[0].rows
-        return Plan(
+        return TrainingPlan(
             [self._candidate_task(candidate, seeds, goes_on) for candidate in candidates],
             self._architecture(rows, outputs_per_target=2),
             self._objective(rows),
@@ -311,11 +319,11 @@ class BVMRegressor(NetworkEnsembleRegressor):
         if "lower" in rows.more:
             return ByAutograd(CensoredLoss(heads, self.family, self.df))
         if "tolerance" in rows.more:
-            return Agreement(heads, self.family, self.df)
+            return AgreementObjective(heads, self.family, self.df)
         exact = self.tolerance == 0 or (self.tolerance == "local" and len(rows) > 1)
         if exact and self.family == "normal" and "std" not in rows.more:
             return GaussianLikelihood(heads)
-        return Agreement(heads, self.family, self.df, learn_tolerance=self._learns(rows))
+        return AgreementObjective(heads, self.family, self.df, learn_tolerance=self._learns(rows))
 
     def _keep_tolerance(self, candidate: Candidate, curve: ToleranceCurve | None) -> None:
         self.tolerance_curve_: ToleranceCurve | None = curve
@@ -334,7 +342,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
             self.tolerance_ = float((self.member_tolerance_ / self.target_range_).mean())
 
     def _scores(
-        self, candidate: Candidate, trained: Trained, test: Rows, rules: list[Rule]
+        self, candidate: Candidate, trained: Trained, test: Rows, rules: list[ToleranceRule]
     ) -> list[float]:
         """Mean NLL of a trained candidate on rows it has not seen, under each rule."""
         known = np.ones(len(test), bool)
@@ -383,5 +391,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         """The tolerance at each row in target units, broadcastable to (M, N, T)."""
         if self.member_tolerance_.size:
             return np.asarray(self.member_tolerance_[:, None])
-        rule = Rule(self.tolerance_, self.target_range_, self.growth_, self.relative_tolerance_)
+        rule = ToleranceRule(
+            self.tolerance_, self.target_range_, self.growth_, self.relative_tolerance_
+        )
         return rule.at(None if self.growth_ is None else self.growth_(X), mean, std)

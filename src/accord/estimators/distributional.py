@@ -7,14 +7,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from accord._types import Floats
 from accord.distributions import Distribution
-
-Floats = NDArray[np.float64]
 
 
 class Uncertainty(NamedTuple):

@@ -10,14 +10,11 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from accord._checks import check_choice, check_non_negative
+from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Mixture
 from accord.distributions.varying_student_t import VaryingStudentT
-from accord.ensemble import Scaling
-from accord.estimators.distributional import Floats
-from accord.estimators.network_ensemble import Rows, TargetScaling
-from accord.estimators.plain_ensemble import PlainEnsembleRegressor
-from accord.objectives import ByAutograd
-from accord.training import Columns, Objective
+from accord.estimators.ensemble import PlainEnsembleRegressor, Rows, TargetScaling
+from accord.training import ByAutograd, Columns, Objective, Scaling
 
 # Keeps ν and β away from 0, and with them the predictive variance finite.
 _FLOOR = 1e-4
@@ -89,7 +86,7 @@ class EvidentialRegressor(PlainEnsembleRegressor):
         uncertainty: ``"corrected"``, or ``"original"`` with four free outputs.
         penalty: λ, on evidence for wrong predictions.
         n_members: Networks; several are combined as a mixture.
-        Others as in :class:`~accord.estimators.network_ensemble.NetworkEnsembleRegressor`.
+        Others as in :class:`~accord.estimators.ensemble.NetworkEnsembleRegressor`.
 
     Example:
         >>> import numpy as np

@@ -9,14 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_count, check_positive
+from accord._types import Floats
 from accord.distributions import Distribution, Mixture, Normal
-from accord.ensemble import Scaling, raw_outputs
-from accord.estimators.distributional import Floats
-from accord.estimators.network_ensemble import NetworkEnsembleRegressor, Rows
-from accord.estimators.plans import Plan
-from accord.networks import Activation
-from accord.objectives import SquaredError
-from accord.training import Optimizer, Schedule, Task, Trained
+from accord.estimators.ensemble import NetworkEnsembleRegressor, Rows, TrainingPlan
+from accord.training import (
+    Activation,
+    Optimizer,
+    Scaling,
+    Schedule,
+    SquaredError,
+    Task,
+    Trained,
+    raw_outputs,
+)
 
 # Weights of thinned networks held at a time while predicting.
 _CHUNK_VALUES = 2**23
@@ -124,7 +129,7 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
 
     def _plan(  # type: ignore[override]
         self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None
-    ) -> Plan:
+    ) -> TrainingPlan:
         rows = self._rows(X, y, sample_weight)
         grid = self._grid()
         (seed,) = self._seeds()
@@ -141,7 +146,7 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         kept = min(max(kept, 1), len(rows) - 1)
         seen, held_out = rows[order[:kept]], rows[order[kept:]]
 
-        def choose(trained: list[Trained]) -> Plan:
+        def choose(trained: list[Trained]) -> TrainingPlan:
             scalings = self._scalings(seen)
             scores = [
                 self._score(network.parameters, point, scalings, held_out, seed)
@@ -158,10 +163,10 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         rows: Rows,
         grid: list[_GridPoint],
         seed: int,
-        finish: Callable[[list[Trained]], Plan | None],
-    ) -> Plan:
+        finish: Callable[[list[Trained]], TrainingPlan | None],
+    ) -> TrainingPlan:
         rates = np.atleast_1d(np.asarray(self.dropout_rate, dtype=float))
-        return Plan(
+        return TrainingPlan(
             [self._grid_task(rows, point, seed) for point in grid],
             self._architecture(rows, 1, dropout=float(rates.max()), input_dropout=True),
             SquaredError(),
@@ -169,7 +174,7 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
             finish,
         )
 
-    def _final_plan(self, rows: Rows, point: _GridPoint, seed: int) -> Plan:
+    def _final_plan(self, rows: Rows, point: _GridPoint, seed: int) -> TrainingPlan:
         def keep(trained: list[Trained]) -> None:
             self._keep(trained[0], *self._scalings(rows))
             self.dropout_rate_, self.precision_ = point.rate, point.precision

@@ -10,12 +10,12 @@ import numpy as np
 from sklearn.utils import check_random_state
 
 from accord._checks import check_count
+from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Normal
-from accord.ensemble import Scaling
-from accord.estimators.distributional import DistributionalRegressor, Floats
-from accord.estimators.progress import listening
+from accord.estimators.distributional import DistributionalRegressor
+from accord.estimators.ensemble import listening
 from accord.probabilistic_backprop import Posterior, initial_posterior, output_moments, train
-from accord.training import Listener, Progress
+from accord.training import EpochReport, Listener, Scaling
 
 # Hidden values held at a time while predicting.
 _CHUNK_VALUES = 2**21
@@ -167,7 +167,7 @@ def _fit_group(group: list[tuple[PBPRegressor, _Start]], listener: Listener | No
             history.append(loss)
             if listener is not None:
                 elapsed = time.monotonic() - started
-                listener(Progress(len(history), epochs, len(x), float(loss.mean()), elapsed))
+                listener(EpochReport(len(history), epochs, len(x), float(loss.mean()), elapsed))
     except KeyboardInterrupt:
         warnings.warn(
             f"training was interrupted after {len(history)} of {epochs} passes; the model keeps "

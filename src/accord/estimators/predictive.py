@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from accord._numerics import FamilyName
+from accord._types import Floats
 from accord.distributions import (
     Decomposed,
     Distribution,
@@ -20,11 +21,8 @@ from accord.distributions import (
     StudentT,
     gaussian_match,
 )
-from accord.ensemble import Scaling, raw_outputs
-from accord.networks import Activation
-from accord.objectives import Heads
+from accord.training import Activation, Heads, Scaling, raw_outputs
 
-Floats = NDArray[np.float64]
 Combine = Literal["mixture", "moments"]
 
 

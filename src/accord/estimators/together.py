@@ -3,9 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from accord.estimators.network_ensemble import NetworkEnsembleRegressor
+from accord.estimators.ensemble import NetworkEnsembleRegressor, carry_out
 from accord.estimators.pbp import PBPRegressor, fit_as_stack
-from accord.estimators.plans import carry_out
 from accord.training import Listener
 
 Job = tuple[Any, ...]  # (estimator, X, y) or (estimator, X, y, fit options)

@@ -6,9 +6,9 @@ from math import ceil
 from typing import Any
 
 from accord.datasets import info
+from accord.estimators.tolerance import MIN_ROWS
 from accord.experiments.descriptions import Model, Reading, Study
 from accord.experiments.records import Cell, RecordStore
-from accord.tolerance import MIN_ROWS
 
 __all__ = ["Outcome", "Stack", "cells_of", "missing", "stacks_of"]
 

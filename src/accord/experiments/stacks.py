@@ -12,7 +12,7 @@ from accord.experiments.folds import Fold, folds
 from accord.experiments.measures import curves, measures
 from accord.experiments.plan import Outcome, Stack, cells_of
 from accord.experiments.records import Cell, Record, RecordStore
-from accord.training import Progress
+from accord.training import EpochReport
 
 __all__ = ["run_stack"]
 
@@ -59,7 +59,7 @@ class _Counter:
         self.networks = 0
         self._epochs = max(int(model.settings.get("epochs", 1)) for model in stack.models)
 
-    def __call__(self, progress: Progress) -> None:
+    def __call__(self, progress: EpochReport) -> None:
         # A training cut into slices reports their epochs as of one long run.
         if (progress.epoch - 1) % self._epochs == 0:
             self.networks += progress.n_members

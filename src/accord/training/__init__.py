@@ -1,4 +1,4 @@
-"""The one training loop: a stack of networks, each with its own rows, shuffles and seed.
+"""Networks and how they are trained: a stack of them, each with its own rows, shuffles and seed.
 
 A :class:`Task` is what one ensemble needs: scaled rows, per-row columns for the loss, and one seed
 per member. :func:`train` lays the members of all tasks along one axis and trains them together;
@@ -7,30 +7,68 @@ members, splits, folds and tolerances are all just more members.
 Ragged tasks and short last batches use one mechanism: index matrices padded with rows of weight 0.
 """
 
+from accord.training.members import Scaling, raw_outputs
+from accord.training.objectives import (
+    AgreementObjective,
+    ByAutograd,
+    CensoredLoss,
+    CensoredMixture,
+    GaussianLikelihood,
+    Heads,
+    MeanHead,
+    MixtureObjective,
+    SquaredError,
+    VarianceHead,
+)
+from accord.training.stack import (
+    ACTIVATIONS,
+    Activation,
+    Architecture,
+    StackedMLP,
+    forward_rows,
+)
 from accord.training.tasks import (
     Columns,
-    HeldOut,
+    EpochReport,
     Listener,
     Objective,
     Optimizer,
-    Progress,
     Schedule,
     Settings,
+    StoppingRows,
     Task,
     Trained,
 )
-from accord.training.train import train
+from accord.training.train import DivergedError, train
 
 __all__ = [
+    "ACTIVATIONS",
+    "Activation",
+    "AgreementObjective",
+    "Architecture",
+    "ByAutograd",
+    "CensoredLoss",
+    "CensoredMixture",
     "Columns",
-    "HeldOut",
+    "DivergedError",
+    "EpochReport",
+    "GaussianLikelihood",
+    "Heads",
     "Listener",
+    "MeanHead",
+    "MixtureObjective",
     "Objective",
     "Optimizer",
-    "Progress",
+    "Scaling",
     "Schedule",
     "Settings",
+    "SquaredError",
+    "StackedMLP",
+    "StoppingRows",
     "Task",
     "Trained",
+    "VarianceHead",
+    "forward_rows",
+    "raw_outputs",
     "train",
 ]

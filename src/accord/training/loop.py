@@ -10,10 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord.networks import Architecture, StackedMLP
-from accord.training.adam import FusedAdam
+from accord.training.stack import Architecture, FusedAdam, StackedMLP
 from accord.training.stopping import EarlyStopping
-from accord.training.tasks import Columns, Listener, Objective, Progress, Settings, Task, Trained
+from accord.training.tasks import Columns, EpochReport, Listener, Objective, Settings, Task, Trained
 
 # Batches are gathered ahead for as many steps as fit in this many bytes.
 _GATHER_BYTES = 32 * 2**20
@@ -118,7 +117,7 @@ class Loop:
                     loss = float(self.history[-1].nanmean())
                     elapsed = time.monotonic() - started
                     self.listener(
-                        Progress(
+                        EpochReport(
                             epoch + 1, self.settings.epochs, self.stack.n_members, loss, elapsed
                         )
                     )

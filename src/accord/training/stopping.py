@@ -8,8 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accord.networks import StackedMLP, forward_rows
-from accord.training.tasks import HeldOut, Objective, Settings, Task
+from accord.training.stack import StackedMLP, forward_rows
+from accord.training.tasks import Objective, Settings, StoppingRows, Task
 
 
 class EarlyStopping:
@@ -18,7 +18,7 @@ class EarlyStopping:
     def __init__(
         self,
         stack: StackedMLP,
-        held_out: Sequence[tuple[slice, HeldOut]],
+        held_out: Sequence[tuple[slice, StoppingRows]],
         objective: Objective,
         patience: int,
     ) -> None:
@@ -57,7 +57,7 @@ class EarlyStopping:
             kept[better] = block[better]
         return bool((epoch + 1 - self.best_epoch >= self.patience).all())
 
-    def _loss(self, members: slice, rows: HeldOut) -> Tensor:
+    def _loss(self, members: slice, rows: StoppingRows) -> Tensor:
         weights = [weight[members] for weight in self.stack.weights]
         biases = [bias[members] for bias in self.stack.biases]
         activation = self.stack.architecture.activation

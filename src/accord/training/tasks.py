@@ -50,7 +50,7 @@ class Settings:
 
 
 @dataclass(frozen=True)
-class HeldOut:
+class StoppingRows:
     """Rows that decide when a member stops."""
 
     x: Tensor
@@ -69,7 +69,7 @@ class Task:
     columns: Columns
     seeds: tuple[int, ...]
     weight: Tensor | None = None
-    held_out: HeldOut | None = None
+    held_out: StoppingRows | None = None
     initial: Sequence[NDArray[Any]] | None = None  # parameters to start from (warm start)
     extra: tuple[float, ...] = ()  # start of the objective's own parameters
     penalty: float = 0.0  # L2 penalty on weights, half of it times their squared norm
@@ -99,7 +99,7 @@ class Trained:
 
 
 @dataclass(frozen=True)
-class Progress:
+class EpochReport:
     """What a listener is told after each epoch."""
 
     epoch: int
@@ -109,4 +109,4 @@ class Progress:
     elapsed: float
 
 
-Listener = Callable[[Progress], None]
+Listener = Callable[[EpochReport], None]

@@ -8,13 +8,17 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from accord.networks import Architecture
 from accord.training.loop import Loop
-from accord.training.tasks import Listener, Objective, Progress, Settings, Task, Trained
+from accord.training.stack import Architecture
+from accord.training.tasks import EpochReport, Listener, Objective, Settings, Task, Trained
 
 # A member whose loss or weights stop being finite is trained again, at most this often.
 _MAX_RESTARTS = 3
 _RESTART_FACTOR = 0.1
+
+
+class DivergedError(ValueError):
+    """Networks that reach no finite loss, whatever the learning rate."""
 
 
 def train(
@@ -50,7 +54,7 @@ def _share(listener: Listener | None, done: int, n_stacks: int) -> Listener | No
     if listener is None or n_stacks == 1:
         return listener
 
-    def tell(progress: Progress) -> None:
+    def tell(progress: EpochReport) -> None:
         total = progress.n_epochs * n_stacks
         epoch = progress.epoch + done * progress.n_epochs
         listener(replace(progress, epoch=epoch, n_epochs=total))
@@ -118,7 +122,7 @@ def _without_diverged(
             bad[i][members] = ~_is_finite(fresh)
     if not any(members.any() for members in bad.values()):
         return results
-    raise ValueError(
+    raise DivergedError(
         f"training must reach a finite loss, but networks diverged at every rate down to {rate:g}. "
         "Check the data for extreme values, or lower learning_rate."
     )

@@ -13,7 +13,7 @@ from accord.distributions import Distribution
 from accord.estimators import BVMRegressor, fit_together
 from accord.splits import outlier_split
 from accord.tables import Schema, TrainingData, make_preprocessor
-from accord.training import Progress as Epochs
+from accord.training import EpochReport as Epochs
 from accord.trust import TrustScore
 from accord.workflows.plan import Plan
 

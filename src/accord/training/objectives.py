@@ -12,7 +12,7 @@ step needs no autograd; :class:`ByAutograd` serves every other loss.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, final
 
@@ -27,7 +27,7 @@ from accord._numerics import (
     family_named,
     log_between,
 )
-from accord.training import Columns
+from accord.training.tasks import Columns
 
 MeanHead = Literal["identity", "sigmoid"]
 VarianceHead = Literal["sigmoid", "softplus", "exp"]
@@ -96,6 +96,17 @@ def _chained(slopes: Tensor, by_mean: Tensor, by_variance: Tensor, weight: Tenso
     return slopes.mul_(weight)
 
 
+def _gaussian_slopes(
+    mean: Tensor, variance: Tensor, target: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Gaussian NLL and its slopes by mean and variance."""
+    residual = mean - target
+    scaled = residual / variance
+    loss = torch.log(variance).addcmul_(residual, scaled).add_(LOG_2PI).mul_(0.5)
+    by_variance = variance.reciprocal().addcmul_(scaled, scaled, value=-1).mul_(0.5)
+    return loss, scaled, by_variance
+
+
 @final
 @dataclass(frozen=True)
 class GaussianLikelihood:
@@ -107,10 +118,7 @@ class GaussianLikelihood:
 
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
         mean, variance, slopes = self.heads.with_slopes(raw)
-        residual = mean - columns["target"]
-        scaled = residual / variance
-        loss = torch.log(variance).addcmul_(residual, scaled).add_(LOG_2PI).mul_(0.5)
-        by_variance = variance.reciprocal().addcmul_(scaled, scaled, value=-1).mul_(0.5)
+        loss, scaled, by_variance = _gaussian_slopes(mean, variance, columns["target"])
         if self.beta:
             factor = variance**self.beta
             scaled, by_variance = scaled * factor, by_variance * factor
@@ -139,7 +147,7 @@ class SquaredError:
 
 @final
 @dataclass(frozen=True)
-class Agreement:
+class AgreementObjective:
     """−log density of agreement within each row's tolerance, for any standard family.
 
     Columns: ``target``; ``tolerance`` (0 where agreement is exact), unless it is learnt; optionally
@@ -179,6 +187,72 @@ class Agreement:
 
 @final
 @dataclass(frozen=True)
+class MixtureObjective:
+    """−log Σ_k w_k q_k(t), q_k the density of agreement of the k-th of K Gaussians per row.
+
+    With ℓ_k = −log q_k and the posterior r_k = w_k q_k / Σ_j w_j q_j, the gradient by the k-th
+    component is r_k times that of ℓ_k, and by its logit w_k − r_k: no autograd is needed. For K = 1
+    this is :class:`AgreementObjective` of the Gaussian family.
+
+    Columns: ``target``, and ``tolerance`` unless agreement is exact in every row.
+
+    **Shape**: raw (M, B, 3K): means, variances, logits; (M, B, 2) for K = 1. Columns (M, B, 1).
+    """
+
+    n_components: int
+    heads: Heads = field(default_factory=lambda: Heads("identity", "softplus"))
+    n_extra: int = 0
+
+    @property
+    def n_outputs(self) -> int:
+        return 2 if self.n_components == 1 else 3 * self.n_components
+
+    def components(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Log-weights, means and variances of the components, each (…, K)."""
+        mean, variance = self.heads(self._moments(raw))
+        return self._log_weights(raw, mean), mean, variance
+
+    def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
+        mean, variance, slopes = self.heads.with_slopes(self._moments(raw))
+        loss, by_mean, by_variance = self._each(mean, variance, columns)
+        if self.n_components == 1:
+            return loss, _chained(slopes, by_mean, by_variance, weight), None
+        log_weights = self._log_weights(raw, mean)
+        joint = log_weights - loss
+        total = torch.logsumexp(joint, -1, keepdim=True)
+        posterior = torch.exp(joint - total)
+        moments = _chained(slopes, by_mean * posterior, by_variance * posterior, weight)
+        logits = (torch.exp(log_weights) - posterior) * weight
+        return -total, torch.cat([moments, logits], -1), None
+
+    def _moments(self, raw: Tensor) -> Tensor:
+        """Raw means and variances; the means start apart, or all components would stay one."""
+        if self.n_components == 1:
+            return raw
+        start = torch.linspace(-1, 1, self.n_components, dtype=raw.dtype, device=raw.device)
+        return raw[..., : 2 * self.n_components] + torch.cat([start, torch.zeros_like(start)])
+
+    def _log_weights(self, raw: Tensor, like: Tensor) -> Tensor:
+        if self.n_components == 1:
+            return torch.zeros_like(like)
+        return torch.log_softmax(raw[..., 2 * self.n_components :], -1)
+
+    def _each(
+        self, mean: Tensor, variance: Tensor, columns: Columns
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """The loss of each component alone, and its slopes by mean and variance."""
+        target = columns["target"].expand_as(mean)
+        if "tolerance" not in columns:
+            return _gaussian_slopes(mean, variance, target)
+        eps = columns["tolerance"].expand_as(mean)
+        slopes = agreement_slopes(
+            family_named("normal"), mean, variance, target, eps, density=True, by_eps=False
+        )
+        return slopes.loss, slopes.mu, slopes.var
+
+
+@final
+@dataclass(frozen=True)
 class ByAutograd:
     """Any differentiable loss of raw outputs and columns, (M, B, T)."""
 
@@ -199,7 +273,8 @@ class CensoredLoss:
     """−log probability of agreement where a row's target is only known to lie between bounds.
 
     Rows whose ``lower`` equals ``upper`` are known, and agree within their ``tolerance`` as in
-    :class:`Agreement`; for the others the rule is ``lower`` ≤ ŷ ≤ ``upper``, either infinite.
+    :class:`AgreementObjective`; for the others the rule is ``lower`` ≤ ŷ ≤ ``upper``, where either
+    may be infinite.
     """
 
     heads: Heads
@@ -207,20 +282,36 @@ class CensoredLoss:
     df: float | None = None
 
     def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
-        family = family_named(self.family, df=self.df)
         mean, variance = self.heads(raw)
         if "noise" in columns:
             variance = variance + columns["noise"]
-        sigma = torch.sqrt(variance / family.variance)
-        lower, upper, eps = columns["lower"], columns["upper"], columns["tolerance"]
-        known = lower == upper
-        low = _standardised(lower, known, mean, sigma)
-        high = _standardised(upper, known, mean, sigma)
-        # where a row is known, any proper interval keeps the unused branch finite
-        low, high = torch.where(known, -1.0, low), torch.where(known, 1.0, high)
-        between = -log_between(family, low, high)
-        density = agreement_loss(family, mean, variance, columns["target"], eps, density=True)
-        return torch.where(known, density, between)
+        return _censored(family_named(self.family, df=self.df), mean, variance, columns)
+
+
+@dataclass(frozen=True)
+class CensoredMixture:
+    """:class:`CensoredLoss` of a mixture: −log Σ_k w_k P_k, P_k that of the k-th component."""
+
+    mixture: MixtureObjective
+
+    def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
+        log_weights, mean, variance = self.mixture.components(raw)
+        own = {name: column.expand_as(mean) for name, column in columns.items()}
+        loss = _censored(family_named("normal"), mean, variance, own)
+        return -torch.logsumexp(log_weights - loss, -1, keepdim=True)
+
+
+def _censored(family: StandardFamily, mean: Tensor, variance: Tensor, columns: Columns) -> Tensor:
+    sigma = torch.sqrt(variance / family.variance)
+    lower, upper, eps = columns["lower"], columns["upper"], columns["tolerance"]
+    known = lower == upper
+    low = _standardised(lower, known, mean, sigma)
+    high = _standardised(upper, known, mean, sigma)
+    # where a row is known, any proper interval keeps the unused branch finite
+    low, high = torch.where(known, -1.0, low), torch.where(known, 1.0, high)
+    between = -log_between(family, low, high)
+    density = agreement_loss(family, mean, variance, columns["target"], eps, density=True)
+    return torch.where(known, density, between)
 
 
 def _standardised(bound: Tensor, unused: Tensor, mean: Tensor, sigma: Tensor) -> Tensor:

@@ -4,14 +4,14 @@ import pytest
 import torch
 
 from accord.losses import BetaNLLLoss, BVMLoss, GaussianNLLLoss
-from accord.objectives import (
-    VARIANCE_FLOOR,
-    Agreement,
+from accord.training import (
+    AgreementObjective,
     ByAutograd,
     CensoredLoss,
     GaussianLikelihood,
     Heads,
 )
+from accord.training.objectives import VARIANCE_FLOOR
 
 HEADS = [Heads(m, v) for m in ("identity", "sigmoid") for v in ("sigmoid", "softplus", "exp")]
 
@@ -74,7 +74,7 @@ def test_agreement_is_the_bvm_loss(family):
 
     value, grad = by_autograd(loss, raw, weight)
     columns = {"target": target, "tolerance": tolerance}
-    got, got_grad, _ = Agreement(heads, family, df)(raw, columns, weight, raw[0, 0])
+    got, got_grad, _ = AgreementObjective(heads, family, df)(raw, columns, weight, raw[0, 0])
     torch.testing.assert_close(got, value)
     torch.testing.assert_close(got_grad, grad)
 
@@ -84,7 +84,7 @@ def test_measurement_noise_adds_to_the_variance():
     heads = Heads()
     noise = torch.full_like(target, 0.04)
     columns = {"target": target, "tolerance": torch.zeros_like(target), "noise": noise}
-    got, _, _ = Agreement(heads)(raw, columns, weight, raw[0, 0])
+    got, _, _ = AgreementObjective(heads)(raw, columns, weight, raw[0, 0])
     mean, variance = heads(raw)
     expected = GaussianNLLLoss(reduction="none")(mean, target, variance + 0.04)
     torch.testing.assert_close(got, expected)
@@ -92,7 +92,7 @@ def test_measurement_noise_adds_to_the_variance():
 
 def test_gradient_by_a_learnt_tolerance():
     raw, target, weight = make_batch()
-    objective = Agreement(Heads(), learn_tolerance=True)
+    objective = AgreementObjective(Heads(), learn_tolerance=True)
     extra = torch.tensor([[-1.0], [-2.0], [-3.0]], dtype=torch.float64)
     _, _, got = objective(raw, {"target": target}, weight, extra)
     step = 1e-6

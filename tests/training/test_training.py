@@ -7,9 +7,18 @@ import numpy as np
 import pytest
 import torch
 
-from accord.networks import Architecture, StackedMLP
-from accord.objectives import Agreement, ByAutograd, GaussianLikelihood, Heads
-from accord.training import HeldOut, Settings, Task, train
+from accord.training import (
+    AgreementObjective,
+    Architecture,
+    ByAutograd,
+    GaussianLikelihood,
+    Heads,
+    Settings,
+    StackedMLP,
+    StoppingRows,
+    Task,
+    train,
+)
 from accord.training.loop import Loop
 from accord.training.train import _without_diverged
 
@@ -122,8 +131,8 @@ def test_held_out_weights_decide_when_to_stop():
     task = make_task(40, (1,))
     weight = torch.zeros(8, dtype=torch.float64)
     weight[3] = 2.0
-    held = HeldOut(task.x[:8], {"target": task.columns["target"][:8]}, weight)
-    one = HeldOut(task.x[3:4], {"target": task.columns["target"][3:4]})
+    held = StoppingRows(task.x[:8], {"target": task.columns["target"][:8]}, weight)
+    one = StoppingRows(task.x[3:4], {"target": task.columns["target"][3:4]})
     settings = replace(SETTINGS, patience=2)
     (weighted,), (single,) = (
         train([replace(task, held_out=rows)], ARCHITECTURE, OBJECTIVE, settings)
@@ -136,7 +145,7 @@ def test_a_learnt_scalar_is_not_decayed():
     task = make_task(40, (1,))
     columns = {**task.columns, "tolerance": torch.ones(40, 1, dtype=torch.float64)}
     task = replace(task, columns=columns, extra=(-3.0,))
-    objective = Agreement(Heads("identity", "softplus"), learn_tolerance=True)
+    objective = AgreementObjective(Heads("identity", "softplus"), learn_tolerance=True)
     settings = replace(SETTINGS, optimizer="adamw", learning_rate=1e-9, weight_decay=1e6)
     (decayed,) = train([task], ARCHITECTURE, objective, settings)
     assert decayed.extra.item() == pytest.approx(-3.0, abs=1e-6)
@@ -157,7 +166,7 @@ def test_cosine_schedule_ends_slowly():
 def test_early_stopping_restores_each_members_best_state():
     task = make_task(40, (1, 2, 3))
     held = make_task(30)
-    task = replace(task, held_out=HeldOut(held.x, held.columns))
+    task = replace(task, held_out=StoppingRows(held.x, held.columns))
     settings = replace(SETTINGS, epochs=60, patience=3, learning_rate=0.05)
     (result,) = train([task], ARCHITECTURE, OBJECTIVE, settings)
     assert len(result.held_out_history) < 60
@@ -188,7 +197,7 @@ def test_a_diverging_member_is_restarted_and_reported():
 def test_a_restart_that_stops_early_is_healthy():
     """The curves of a restart may be shorter than those of the others."""
     task = make_task(40, (1,))
-    held = HeldOut(task.x[:8], {"target": task.columns["target"][:8]})
+    held = StoppingRows(task.x[:8], {"target": task.columns["target"][:8]})
     task = replace(task, held_out=held)
     settings = replace(SETTINGS, epochs=60, patience=2)
     (healthy,) = train([task], ARCHITECTURE, OBJECTIVE, settings)

@@ -5,23 +5,37 @@ result. ``fit`` trains that plan alone; :func:`accord.estimators.fit_together` t
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from accord._checks import check_choice, check_count, check_non_negative, check_positive
-from accord.ensemble import Scaling, raw_outputs
-from accord.estimators.distributional import DistributionalRegressor, Floats
-from accord.estimators.plans import Plan, carry_out
-from accord.estimators.progress import listening
-from accord.networks import ACTIVATIONS, Activation, Architecture
-from accord.training import HeldOut, Optimizer, Schedule, Settings, Task, Trained
+from accord._types import Floats
+from accord.estimators.distributional import DistributionalRegressor
+from accord.training import (
+    ACTIVATIONS,
+    Activation,
+    Architecture,
+    EpochReport,
+    Listener,
+    Objective,
+    Optimizer,
+    Scaling,
+    Schedule,
+    Settings,
+    StoppingRows,
+    Task,
+    Trained,
+    raw_outputs,
+    train,
+)
 
 TargetScaling = Literal["range", "standard"]
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
@@ -46,6 +60,56 @@ class Rows:
         weight = None if self.weight is None else self.weight[rows]
         more = {name: column[rows] for name, column in self.more.items()}
         return Rows(self.x[rows], self.y[rows], weight, more)
+
+
+@dataclass(frozen=True)
+class TrainingPlan:
+    """Tasks to train as part of one stack, and what to do with the trained members.
+
+    ``finish`` may return a plan that follows from what was learnt.
+    """
+
+    tasks: list[Task]
+    architecture: Architecture
+    objective: Objective
+    settings: Settings
+    finish: Callable[[list[Trained]], "TrainingPlan | None"]
+
+
+def carry_out(plans: Sequence[TrainingPlan], *, listener: Listener | None = None) -> None:
+    """Train the plans, alike ones as one stack, and then those that follow from them."""
+    while plans:
+        following: list[TrainingPlan | None] = []
+        for group in _groups(plans):
+            tasks = [task for plan in group for task in plan.tasks]
+            first = group[0]
+            trained = iter(
+                train(tasks, first.architecture, first.objective, first.settings, listener=listener)
+            )
+            following += [plan.finish([next(trained) for _ in plan.tasks]) for plan in group]
+        plans = [plan for plan in following if plan is not None]
+
+
+def _groups(plans: Sequence[TrainingPlan]) -> list[list[TrainingPlan]]:
+    groups: list[list[TrainingPlan]] = []
+    for plan in plans:
+        for group in groups:
+            if _alike(plan, group[0]):
+                group.append(plan)
+                break
+        else:
+            groups.append([plan])
+    return groups
+
+
+def _alike(one: TrainingPlan, other: TrainingPlan) -> bool:
+    return (
+        one.architecture == other.architecture
+        and one.objective == other.objective
+        and one.settings == other.settings
+        and list(one.tasks[0].columns) == list(other.tasks[0].columns)
+        and (one.tasks[0].adversarial_step is None) == (other.tasks[0].adversarial_step is None)
+    )
 
 
 # A dataclass, so that a setting which all share stands once: its ``__init__`` has every field as a
@@ -97,10 +161,10 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
     parameters_: list[NDArray[Any]] = field(init=False)
 
     @abstractmethod
-    def _plan(self, X: Any, y: Any, **fit_options: Any) -> Plan:
+    def _plan(self, X: Any, y: Any, **fit_options: Any) -> TrainingPlan:
         """Check the input and state what is to be trained."""
 
-    def _train(self, plan: Plan) -> Self:
+    def _train(self, plan: TrainingPlan) -> Self:
         with listening(self.verbose, type(self).__name__) as listener:
             carry_out([plan], listener=listener)
         return self
@@ -195,7 +259,7 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
             {name: column[kept] for name, column in tensors.items()},
             tuple(seeds),
             None if weights is None else weights[kept],
-            held_out=HeldOut(
+            held_out=StoppingRows(
                 rows[held],
                 {name: c[held] for name, c in tensors.items()},
                 None if weights is None else weights[held],
@@ -244,3 +308,79 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
         """Outputs of all members in scaled units, (M, N, outputs)."""
         x = self._x_scaling.scaled(X)
         return raw_outputs(self.parameters_, x, self.activation, self.device, transform)
+
+
+class PlainEnsembleRegressor(NetworkEnsembleRegressor):
+    """An ensemble whose members all minimise one loss on all rows; abstract."""
+
+    @property
+    @abstractmethod
+    def _outputs_per_target(self) -> int:
+        """Numbers that a network predicts for each target."""
+
+    @abstractmethod
+    def _objective(self) -> Objective:
+        """The loss, after a check of the settings that only this estimator has."""
+
+    @abstractmethod
+    def _adversarial_step(self, rows: Rows, x_scaling: Scaling) -> torch.Tensor | None:
+        """Fast-gradient-sign step per scaled feature, or None for plain training."""
+
+    def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on features (N, d) and targets (N,) or (N, T), each row with its weight."""
+        return self._train(self._plan(X, y, sample_weight=sample_weight))
+
+    def _plan(  # type: ignore[override]
+        self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None
+    ) -> TrainingPlan:
+        goes_on = self._continues()
+        rows = self._rows(X, y, sample_weight, reset=not goes_on)
+        objective = self._objective()
+        scalings = x_scaling, y_scaling = self._scalings(rows, goes_on)
+        seeds = self._seeds()
+        task = self._task(
+            x_scaling.scaled(rows.x),
+            {"target": y_scaling.scaled(rows.y)},
+            rows.weight,
+            seeds,
+            initial=self._kept_parameters(seeds) if goes_on else None,
+            adversarial_step=self._adversarial_step(rows, x_scaling),
+        )
+        return TrainingPlan(
+            [task],
+            self._architecture(rows, self._outputs_per_target),
+            objective,
+            self._settings(),
+            lambda trained: self._keep(trained[0], *scalings),
+        )
+
+
+@contextmanager
+def listening(verbose: int, title: str) -> Iterator[Listener | None]:
+    """A listener that draws a bar on standard error, or None if ``verbose`` is 0."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("epoch {task.completed}/{task.total}  loss {task.fields[loss]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        line = bar.add_task(title, total=None, loss="…")
+
+        def listen(progress: EpochReport) -> None:
+            bar.update(
+                line,
+                description=f"{title} ({progress.n_members} networks)",
+                completed=progress.epoch,
+                total=progress.n_epochs,
+                loss=f"{progress.loss:.3f}",
+            )
+
+        yield listen

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from accord.proximity import Proximity
+from accord.trust import Proximity
 
 
 def brute_force(train, rows, k, *, own=False):

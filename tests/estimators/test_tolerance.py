@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accord.tolerance import (
+from accord.estimators.tolerance import (
     IN_DISTRIBUTION_SLACK,
     Growth,
     choose,

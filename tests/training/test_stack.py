@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from accord.networks import ACTIVATIONS, Architecture, StackedMLP, forward_rows
+from accord.training import ACTIVATIONS, Architecture, StackedMLP, forward_rows
 
 MODULES = {
     "relu": torch.nn.ReLU,

@@ -11,7 +11,8 @@ from accord import load
 from accord.distributions import Decomposed, Mixture, Normal, Smoothed
 from accord.estimators import BVMRegressor, DeepEnsembleRegressor
 from accord.persistence import save
-from accord.trust import TrustScore, _epistemic_share
+from accord.trust import TrustScore
+from accord.trust.score import _epistemic_share
 
 
 class Knows:

@@ -10,12 +10,11 @@ from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from accord._checks import check_choice, check_probability
-from accord.calibration.curves import MonotoneCurve, curve_through_scores
-from accord.calibration.predictions import predictive_of
-from accord.distributions import Decomposed, Distribution, Mixture, Smoothed
-from accord.proximity import Proximity
+from accord._types import Floats
+from accord.distributions import Decomposed, Distribution, Mixture, Smoothed, predictive_of
+from accord.distributions.curves import MonotoneCurve, curve_through_scores
+from accord.trust import Proximity
 
-Floats = NDArray[np.float64]
 Kind = Literal["both", "distance", "epistemic"]
 
 _MIN_ROWS = 10

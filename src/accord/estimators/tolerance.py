@@ -1,0 +1,300 @@
+"""Which tolerance to agree within: how it grows away from the data, and how it is chosen.
+
+A constant tolerance that helps far from the training data costs likelihood near it. The local
+tolerance is 0 where training rows are dense and grows where they are not,
+
+    ε(x) = g(x) · (ε₀ + κ s(x)) + ε₁ · max(0, g(x) − G),    g(x) = max(0, (r(x) − r₅₀)/(r₉₅ − r₅₀)),
+
+with r(x) the mean distance to the nearest training rows, r₅₀ and r₉₅ its quantiles over the
+training rows (leave-one-out), and s(x) the ensemble's own standard deviation. At a training row
+there is a datum, so the rule there is exact agreement, and that is what the networks are trained
+on; the tolerance is for rows where there is none. G is the largest g of a training row: beyond it
+nothing can be tested, so there the tolerance grows at a fixed rate ε₁, whatever ε₀ and κ were found
+to be. It ends at the range of the targets.
+
+Nothing says that errors end at ε. A tolerance that is chosen, not stated, therefore has a soft
+edge: each member's σ² is widened by (ε/2)² before it is smoothed.
+
+A choice is made on inner splits of the training rows: on random held-out rows ("in distribution")
+and on the rows that an Isolation Forest finds most unusual ("out of distribution").
+"""
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord._checks import check_non_negative, check_not_nan
+from accord._types import Floats
+from accord.estimators.ensemble import Rows
+from accord.splits import outlier_split
+from accord.training import Scaling
+from accord.trust import Growth
+
+Choice = Literal["validate", "robust", "local"]
+CHOICES: tuple[Choice, ...] = ("validate", "robust", "local")
+
+# Candidates, as fractions of the targets' range; 0 is exact agreement (NLL). A constant tolerance
+# takes training to try, a local one does not.
+GRID = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2)
+LOCAL_GRID = (0.0, 0.01, 0.02, 0.035, 0.05, 0.075, 0.1, 0.15, 0.2)
+RELATIVE_GRID = (0.0, 0.5, 1.0, 2.0, 3.0)
+# Softness of a chosen tolerance's edge.
+EDGE = 0.5
+# "local" may cost at most this much mean NLL on random held-out rows, as measured on inner splits.
+IN_DISTRIBUTION_SLACK = 0.03
+# Below this many rows there is nothing to choose on, and a moderate ε₀ and κ are used.
+MIN_ROWS = 100
+FALLBACK, RELATIVE_FALLBACK = 0.02, 1.0
+
+
+@dataclass(frozen=True)
+class ToleranceCurve:
+    """Mean NLL against tolerance on the inner splits, and what was chosen.
+
+    Attributes:
+        values: (G,) tolerances tried, as fractions of the targets' range.
+        in_distribution: (G,) mean NLL on random held-out rows; lower is better.
+        out_of_distribution: (G,) mean NLL on the training rows' own outliers.
+        chosen: The tolerance in use.
+        relative: κ, the part in units of the ensemble's deviation; 0 unless tolerance is "local".
+    """
+
+    values: Floats
+    in_distribution: Floats
+    out_of_distribution: Floats
+    chosen: float
+    relative: float = 0.0
+
+
+@dataclass(frozen=True)
+class InnerSplit:
+    """Rows to train on and rows to score a tolerance on."""
+
+    train: NDArray[np.intp]
+    test: NDArray[np.intp]
+    unusual: bool
+
+
+def inner_splits(x: Floats, random_state: np.random.RandomState) -> list[InnerSplit]:
+    """Random and outlier splits of the training rows, fewer where the rows are many.
+
+    With N rows a split scores about N/10 of them, so that few splits say enough when N is large.
+    """
+    n_rows = len(x)
+    n_each = 3 if n_rows < 3_000 else 2 if n_rows < 20_000 else 1
+    splits = []
+    for _ in range(n_each):
+        order = random_state.permutation(n_rows)
+        n_train = round(0.9 * n_rows)
+        splits.append(InnerSplit(np.sort(order[:n_train]), np.sort(order[n_train:]), False))
+        train, test = outlier_split(
+            x, fraction=0.1, random_state=int(random_state.randint(2**31 - 1))
+        )
+        splits.append(InnerSplit(train, test, True))
+    return splits
+
+
+def choose(
+    choice: Choice, values: Floats, relative: Floats, scores: Floats, unusual: NDArray[Any]
+) -> ToleranceCurve:
+    """The curve of mean scores, with the choice.
+
+    ``scores`` hold the mean NLL of each split, tolerance and κ; ``unusual`` says which splits are
+    outlier splits.
+
+    **Shape**: scores (S, G, R); unusual (S,); values (G,); relative (R,).
+    """
+    inside, outside = scores[~unusual].mean(axis=0), scores[unusual].mean(axis=0)
+    match choice:
+        case "validate":
+            target = inside
+        case "robust":
+            target = np.where(_widest_as_good(scores[unusual]), outside, np.inf)
+        case "local":
+            bearable = inside <= inside[0, 0] + IN_DISTRIBUTION_SLACK
+            target = np.where(bearable, outside, np.inf)
+    row, column = np.unravel_index(np.argmin(target), target.shape)
+    return ToleranceCurve(
+        values, inside[:, column], outside[:, column], float(values[row]), float(relative[column])
+    )
+
+
+def _widest_as_good(scores: Floats) -> NDArray[np.bool_]:
+    """Where the widest tolerance stands that is as good as the best, to one standard error.
+
+    Few outliers decide an outlier score. Where it cannot tell two tolerances apart, the wider one
+    is the safer one.
+
+    **Shape**: scores (S, G, R) → (G, R), true once.
+    """
+    mean = scores.mean(axis=0)
+    best = np.unravel_index(np.argmin(mean), mean.shape)
+    worse = scores - scores[:, best[0], best[1], None, None]
+    n_splits = len(scores)
+    error = worse.std(axis=0, ddof=1) / np.sqrt(n_splits) if n_splits > 1 else 0.0 * mean
+    good = worse.mean(axis=0) <= error
+    widest: NDArray[np.bool_] = np.zeros(good.shape, dtype=bool)
+    row = int(np.flatnonzero(good.any(axis=1))[-1])
+    widest[row, int(np.argmin(np.where(good[row], mean[row], np.inf)))] = True
+    return widest
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An ensemble to train: its rows, its tolerance, and how the tolerance grows, if it is local.
+
+    ``tolerance`` is a fraction of the targets' range. Rows that come with tolerances of their own
+    use those; a local tolerance is 0 at the rows that it is trained on.
+    """
+
+    rows: Rows
+    tolerance: float
+    growth: Growth | None = None
+    kept_range: Floats | None = None  # in place of these rows' own
+
+    @property
+    def target_range(self) -> Floats:
+        """(T,) range of the targets, 1 where they are constant."""
+        return Scaling.range(self.rows.y).scale if self.kept_range is None else self.kept_range
+
+    def columns(self, y_scaling: Scaling) -> dict[str, Floats]:
+        """What the objective needs of each row, in scaled units."""
+        rows, scale = self.rows, y_scaling.scale
+        columns = {"target": y_scaling.scaled(rows.y)}
+        constant = 0.0 if self.growth is not None else self.tolerance * self.target_range
+        half_width = rows.more.get("tolerance", np.broadcast_to(constant, rows.y.shape))
+        columns["tolerance"] = half_width / scale
+        if "std" in rows.more:
+            columns["noise"] = (rows.more["std"] / scale) ** 2
+        for name in ("lower", "upper"):
+            if name in rows.more:
+                columns[name] = y_scaling.scaled(rows.more[name])
+        return columns
+
+
+@dataclass(frozen=True)
+class ToleranceRule:
+    """The tolerance at new rows, in target units.
+
+    **Shape**: target_range (T,); ``at`` gives (N, T) for N rows.
+    """
+
+    tolerance: float
+    target_range: Floats
+    growth: Growth | None = None
+    relative: float = 0.0
+
+    def at(self, growth_values: Floats | None, mean: Floats, std: Floats) -> Floats:
+        """ε(x) from the growth at the rows and the members' moments there, each (M, N, T)."""
+        constant = self.tolerance * self.target_range
+        if self.growth is None or growth_values is None:
+            return np.broadcast_to(constant, mean.shape[1:])
+        total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
+        unit = constant + self.relative * total
+        return self.growth.half_width(growth_values, unit=unit, target_range=self.target_range)
+
+
+def softened(std: Floats, half_width: Floats) -> Floats:
+    """Deviations widened by the soft edge of a chosen tolerance."""
+    return np.asarray(np.hypot(std, EDGE * half_width))
+
+
+@dataclass(frozen=True)
+class Search:
+    """A choice of tolerance: every candidate on every inner split of the rows."""
+
+    choice: Choice
+    candidates: list[Candidate]
+    tests: list[Rows]  # of each candidate: rows that it is not trained on
+    unusual: NDArray[np.bool_]  # whether each split is an outlier split
+
+    @staticmethod
+    def over(choice: Choice, rows: Rows, random_state: np.random.RandomState) -> "Search":
+        splits = inner_splits(rows.x, random_state)
+        trained = (0.0,) if choice == "local" else GRID
+        candidates, tests = [], []
+        for split in splits:
+            inner = rows[split.train]
+            growth = growth_for(choice, inner)
+            candidates += [Candidate(inner, value, growth) for value in trained]
+            tests += [rows[split.test]] * len(trained)
+        return Search(choice, candidates, tests, np.array([split.unusual for split in splits]))
+
+    def rules(self, candidate: Candidate) -> list[ToleranceRule]:
+        """The tolerances to score a trained candidate with."""
+        target_range, growth = candidate.target_range, candidate.growth
+        if self.choice != "local":
+            return [ToleranceRule(candidate.tolerance, target_range)]
+        pairs = [(value, kappa) for value in LOCAL_GRID for kappa in RELATIVE_GRID]
+        return [ToleranceRule(value, target_range, growth, kappa) for value, kappa in pairs]
+
+    def choose(self, scores: list[list[float]]) -> ToleranceCurve:
+        """The curve and the choice, from each candidate's mean NLL under each of its rules."""
+        local = self.choice == "local"
+        values, relative = (LOCAL_GRID, RELATIVE_GRID) if local else (GRID, (0.0,))
+        table = np.reshape(scores, (len(self.unusual), len(values), len(relative)))
+        return choose(self.choice, np.array(values), np.array(relative), table, self.unusual)
+
+
+def growth_for(choice: str, rows: Rows) -> Growth | None:
+    """How the tolerance grows away from these rows, if it is local."""
+    return Growth().fit(rows.x) if choice == "local" and len(rows) > 1 else None
+
+
+def target_knowledge(
+    y: Floats, *, tolerance: Any = None, std: Any = None, lower: Any = None, upper: Any = None
+) -> dict[str, Floats]:
+    """What a user knows of targets besides their values, each of the shape of y, as far as given.
+
+    Keys are ``tolerance``, ``std``, ``lower`` and ``upper``; known rows get lower = upper = y.
+
+    **Shape**: y (N, T).
+    """
+    known: dict[str, Floats] = {}
+    if tolerance is not None:
+        known["tolerance"] = _column("y_tolerance", tolerance, y)
+        check_non_negative("y_tolerance", known["tolerance"], remedy="Use 0 for exact agreement.")
+    if std is not None:
+        known["std"] = _column("y_std", std, y)
+        check_non_negative("y_std", known["std"], remedy="Use 0 for a target without error.")
+    if lower is not None or upper is not None:
+        known |= _bounds(y, lower, upper)
+    return known
+
+
+def _bounds(y: Floats, lower: Any, upper: Any) -> dict[str, Floats]:
+    low = _column("y_lower", np.full(len(y), -np.inf) if lower is None else lower, y)
+    high = _column("y_upper", np.full(len(y), np.inf) if upper is None else upper, y)
+    known = np.isnan(low) | np.isnan(high)
+    low, high = np.where(known, y, low), np.where(known, y, high)
+    crossing = low > high
+    if crossing.any():
+        row = int(np.flatnonzero(crossing.any(axis=1))[0])
+        raise ValueError(
+            f"y_lower must not exceed y_upper, got {low[row]} > {high[row]} in row {row}. "
+            "Swap the bounds, or use NaN for a target that is known."
+        )
+    unbounded = np.isinf(low) & np.isinf(high)
+    if unbounded.all():
+        raise ValueError(
+            "y_lower and y_upper must bound at least one target, got infinite bounds everywhere. "
+            "Use NaN for targets that are known."
+        )
+    return {"lower": low, "upper": high}
+
+
+def _column(name: str, values: Any, y: Floats) -> Floats:
+    """``values`` as (N, T): one value for all, one per row, or one per row and target."""
+    column = np.asarray(values, dtype=np.float64)
+    if column.ndim == 1:
+        column = column[:, None]
+    if column.ndim not in (0, 2) or (column.ndim == 2 and len(column) != len(y)):
+        raise ValueError(
+            f"{name} must be a number or have a value per row ({len(y)}), got shape "
+            f"{np.shape(values)}."
+        )
+    if not name.startswith(("y_lower", "y_upper")):
+        check_not_nan(name, column)
+    return np.broadcast_to(column, y.shape).astype(np.float64)
