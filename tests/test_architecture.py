@@ -18,7 +18,7 @@ LAYERS: dict[str, int] = {
     ),
     **dict.fromkeys(("estimators", "tolerance", "calibration", "trust", "persistence"), 3),
     **dict.fromkeys(("datasets", "tables", "plots"), 4),
-    **dict.fromkeys(("experiments", "workflows"), 5),
+    **dict.fromkeys(("paper", "workflows"), 5),
     **dict.fromkeys(("cli", "report"), 6),
 }
 ROOT = Path(accord.__file__).parent
