@@ -28,7 +28,7 @@ test: $(VENV)/.installed-test
 # The paper's tables and figures, in up to two hours; stopped, it goes on where it was.
 results: $(VENV)/.installed
 	$(BIN)/accord reproduce all --folder results --records .records
-	$(BIN)/python -m accord.experiments.readme README.md results
+	$(BIN)/python -m accord.paper.page README.md results
 
 format: $(VENV)/.installed-test
 	$(BIN)/ruff check --fix .

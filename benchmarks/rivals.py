@@ -25,8 +25,7 @@ from accord.estimators import (
     PBPRegressor,
     fit_together,
 )
-from accord.experiments.estimates import Estimate, standard_errors_apart
-from accord.experiments.published import figure
+from accord.paper import Estimate, figure, standard_errors_apart
 from accord.splits import standard_splits
 
 SETS = ("boston", "concrete", "energy", "wine", "yacht")

@@ -14,7 +14,7 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("training", "probabilistic_backprop"), 2),
     **dict.fromkeys(("estimators", "calibration", "trust", "persistence"), 3),
     **dict.fromkeys(("datasets", "tables", "plots"), 4),
-    **dict.fromkeys(("experiments", "workflows"), 5),
+    **dict.fromkeys(("paper", "workflows"), 5),
     **dict.fromkeys(("cli", "report"), 6),
 }
 ROOT = Path(accord.__file__).parent

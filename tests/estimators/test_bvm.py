@@ -351,8 +351,28 @@ def test_presets_hold_the_papers_settings():
     table1 = BVMRegressor.preset("table1")
     assert (table1.optimizer, table1.learning_rate, table1.batch_size) == ("adamw", 3e-4, 32)
     assert (table1.tolerance, table1.predictive, table1.epochs) == (0.01, "model", 40)
+    assert table1.variance_floor <= 1e-12
+    assert BVMRegressor.preset("table1-protein").hidden == (100,)
+    assert BVMRegressor.preset("stocks-identity").mean_head == "identity"
     stocks = BVMRegressor.preset("stocks", tolerance=0.1)
     assert (stocks.hidden, stocks.learning_rate, stocks.tolerance) == ((50,) * 4, 1e-3, 0.1)
+
+
+def test_the_floor_bounds_how_sure_a_member_may_be():
+    """Targets without noise let σ collapse; a floor of 0.01 keeps it at a tenth of the range."""
+    x = np.linspace(0, 1, 64)[:, None]
+    settings = {"tolerance": 0.0, "epochs": 200, "learning_rate": 1e-2, "random_state": 0}
+    free, floored = (
+        BVMRegressor(**settings, variance_floor=floor).fit(x, x[:, 0]) for floor in (0.0, 0.01)
+    )
+    assert free.predict_uncertainty(x).aleatoric.max() < 0.05
+    assert floored.predict_uncertainty(x).aleatoric.min() >= 0.1
+
+
+def test_targets_may_stay_as_they_are():
+    x = np.linspace(-4, 4, 40)[:, None]
+    model = BVMRegressor.preset("toy", tolerance=0.0, epochs=1, random_state=0).fit(x, x[:, 0] ** 3)
+    assert (model.y_shift_, model.y_scale_) == (0.0, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -361,6 +381,7 @@ def test_presets_hold_the_papers_settings():
         ({"tolerance": -0.1}, "tolerance must be non-negative, got -0.1"),
         ({"tolerance": "locale"}, "tolerance must be one of"),
         ({"n_members": 0}, "n_members"),
+        ({"variance_floor": -1e-6}, "variance_floor must be non-negative"),
         ({"activation": "sigmoid"}, "activation must be one of"),
         ({"learning_rate": 0.0}, "learning_rate must be positive"),
         ({"dropout": 1.0}, r"dropout must be in \[0, 1\)"),

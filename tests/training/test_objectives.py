@@ -13,7 +13,12 @@ from accord.training import (
 )
 from accord.training.objectives import VARIANCE_FLOOR
 
-HEADS = [Heads(m, v) for m in ("identity", "sigmoid") for v in ("sigmoid", "softplus", "exp")]
+HEADS = [
+    Heads(m, v, floor)
+    for m in ("identity", "sigmoid")
+    for v in ("sigmoid", "softplus", "exp")
+    for floor in (VARIANCE_FLOOR, 0.0, 0.5)
+]
 
 
 def make_batch(n_targets=1):
@@ -139,3 +144,9 @@ def test_censored_rows_count_the_probability_beyond_their_bound():
 def test_the_variance_has_a_floor():
     raw = torch.tensor([[[0.0, -1000.0]]])
     assert Heads("identity", "exp")(raw)[1].item() == pytest.approx(VARIANCE_FLOOR)
+
+
+@pytest.mark.parametrize("floor", [0.0, 1e-12, 1e-3])
+def test_the_floor_is_the_least_variance(floor):
+    raw = torch.tensor([[0.0, -80.0]], dtype=torch.float64)
+    assert Heads("identity", "exp", floor)(raw)[1].item() == pytest.approx(floor, abs=1e-30)

@@ -1,10 +1,15 @@
 """``accord reproduce``: the paper's tables and figures, ours beside the published."""
 
+import textwrap
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from accord.cli import options, terminal
+
+if TYPE_CHECKING:
+    from accord.paper import Study
 
 
 @click.command(short_help="Make the paper's tables and figures again.")
@@ -23,7 +28,12 @@ from accord.cli import options, terminal
 )
 @click.option("--quick", is_flag=True, help="Fewer splits: minutes instead of hours.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
-@click.option("--list", "listing", is_flag=True, help="List the studies and stop.")
+@click.option(
+    "--list",
+    "listing",
+    is_flag=True,
+    help="List the studies, with where they depart from the paper, and stop.",
+)
 @options.common
 def reproduce(
     studies: tuple[str, ...],
@@ -47,18 +57,17 @@ def reproduce(
     """
     from contextlib import nullcontext
 
-    from accord.experiments import STUDIES, TerminalProgress
-    from accord.experiments import reproduce as run
-    from accord.experiments.records import write_whole
+    from accord.paper import STUDIES, TerminalProgress, group_sentences, write_whole
+    from accord.paper import reproduce as run
     from accord.report import reproduction_report
     from accord.tables import OptionError, listed
 
     known = [study.name for study in STUDIES]
     if listing and as_json:
-        terminal.print_json({"studies": {study.name: study.title for study in STUDIES}})
+        terminal.print_json({"studies": {study.name: _as_data(study) for study in STUDIES}})
         return
     if listing:
-        click.echo(terminal.table(["study", "what"], [[s.name, s.title] for s in STUDIES]))
+        click.echo("\n\n".join(_as_text(study) for study in STUDIES))
         return
     if unknown := [name for name in studies if name not in (*known, "all")]:
         raise OptionError(f"studies must be among {listed(known)}, got {listed(unknown)}.")
@@ -75,9 +84,28 @@ def reproduce(
     if as_json:
         terminal.print_json(result.summary)  # which names what failed
         raise click.exceptions.Exit(1 if result.failed else 0)
-    lines = [[v.where, v.predictive, v.outcome] for v in (*result.claims, *result.aims)]
-    if lines:
-        click.echo(terminal.table(["where", "predictive", "verdict"], lines))
+    click.echo("\n".join(group_sentences(result.parts)))
     click.echo(f"Wrote {folder / 'report.html'}, {folder / 'README.md'} and what they show.")
     if result.failed:
         raise ValueError(f"{listed(result.failed)} failed. Run the same command to try again.")
+
+
+def _as_data(study: "Study") -> dict[str, Any]:
+    departures = [{"paper": d.paper, "ours": d.ours, "why": d.why} for d in study.departures]
+    return {"title": study.title, "about": study.about, "departures": departures}
+
+
+def _as_text(study: "Study") -> str:
+    """A study's name and title, and its departures as paper, ours, why."""
+    lines = [f"{study.name}  {study.title}"]
+    for departure in study.departures:
+        for word, text in (
+            ("paper", departure.paper),
+            ("ours", departure.ours),
+            ("why", departure.why),
+        ):
+            first = "  - " if word == "paper" else "    "
+            lines += textwrap.wrap(
+                f"{word}: {text}", 96, initial_indent=first, subsequent_indent="      "
+            )
+    return "\n".join(lines)

@@ -25,6 +25,7 @@ from accord.estimators.predictive import (
     family_with_moments,
     member_moments,
 )
+from accord.estimators.presets import PRESETS, in_fractions
 from accord.estimators.tolerance import (
     CHOICES,
     FALLBACK,
@@ -32,7 +33,6 @@ from accord.estimators.tolerance import (
     RELATIVE_FALLBACK,
     Candidate,
     Choice,
-    Growth,
     Search,
     ToleranceCurve,
     ToleranceRule,
@@ -42,6 +42,7 @@ from accord.estimators.tolerance import (
 )
 from accord.losses.bvm import family_with_variance
 from accord.training import (
+    VARIANCE_FLOOR,
     AgreementObjective,
     ByAutograd,
     CensoredLoss,
@@ -55,26 +56,12 @@ from accord.training import (
     Trained,
     VarianceHead,
 )
+from accord.trust import Growth
 
 Tolerance = float | Literal["learn"] | Choice | ArrayLike
 # Where a learnt tolerance starts, as a fraction of the range: of the order of the first σ, since
 # its gradient vanishes like (ε/σ)².
 _LEARNT_FROM = 0.25
-
-_PAPER: dict[str, Any] = {
-    "tolerance": 0.01,
-    "predictive": "model",
-    "combine": "moments",
-    "epochs": 40,
-}
-PRESETS: dict[str, dict[str, Any]] = {
-    "table1": _PAPER
-    | {"optimizer": "adamw", "learning_rate": 3e-4, "weight_decay": 0.01, "batch_size": 32},
-    "table1-tuned": _PAPER
-    | {"optimizer": "adamw", "learning_rate": 3e-3, "weight_decay": 0.01, "batch_size": 32},
-    "table3": _PAPER | {"learning_rate": 3e-3, "batch_size": 16},
-    "stocks": _PAPER | {"hidden": (50,) * 4, "learning_rate": 1e-3, "batch_size": 32},
-}
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -96,6 +83,9 @@ class BVMRegressor(NetworkEnsembleRegressor):
         predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
         combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
         mean_head, variance_head: From raw outputs to mean and variance of scaled targets.
+        variance_floor: Added to every variance, in scaled units (a share of the squared range or
+            of the squared standard deviation), so that none collapses. It bounds how sure a member
+            may be: with 1e-6, σ is never below a thousandth of the scale.
         Others as in :class:`~accord.estimators.ensemble.NetworkEnsembleRegressor`.
 
     Attributes:
@@ -123,6 +113,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
     combine: Combine = "mixture"
     mean_head: MeanHead = "sigmoid"
     variance_head: VarianceHead = "sigmoid"
+    variance_floor: float = VARIANCE_FLOOR
 
     def fit(
         self,
@@ -176,7 +167,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         16
         """
         check_choice("preset", name, tuple(PRESETS))
-        return cls(**(PRESETS[name] | overrides))
+        return cls(**in_fractions({**PRESETS[name], **overrides}))
 
     def without_tolerance(self) -> Self:
         """This fitted model, predicting the networks alone: ``predictive="model"``."""
@@ -278,6 +269,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         check_choice("combine", self.combine, ("mixture", "moments"))
         check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
         check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
+        check_non_negative("variance_floor", self.variance_floor)
         family_with_variance(self.family, self.df)
         if isinstance(self.tolerance, str):
             check_choice("tolerance", self.tolerance, ("learn", *CHOICES))
@@ -314,8 +306,12 @@ class BVMRegressor(NetworkEnsembleRegressor):
             extra=extra,
         )
 
+    @property
+    def _heads(self) -> Heads:
+        return Heads(self.mean_head, self.variance_head, self.variance_floor)
+
     def _objective(self, rows: Rows) -> Objective:
-        heads = Heads(self.mean_head, self.variance_head)
+        heads = self._heads
         if "lower" in rows.more:
             return ByAutograd(CensoredLoss(heads, self.family, self.df))
         if "tolerance" in rows.more:
@@ -370,9 +366,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
         self, parameters: list[NDArray[Any]], x: Floats, scalings: tuple[Scaling, Scaling]
     ) -> tuple[Floats, Floats]:
         """Mean and standard deviation of each member in target units, (M, N, T) each."""
-        heads = Heads(self.mean_head, self.variance_head)
         return member_moments(
-            parameters, x, heads, scalings, activation=self.activation, device=self.device
+            parameters, x, self._heads, scalings, activation=self.activation, device=self.device
         )
 
     def _predictive(self, X: Floats) -> Distribution:

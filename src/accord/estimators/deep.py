@@ -11,6 +11,7 @@ from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators.ensemble import PlainEnsembleRegressor, Rows, TargetScaling
 from accord.estimators.predictive import Combine, ensemble_distribution, member_moments
 from accord.training import (
+    VARIANCE_FLOOR,
     GaussianLikelihood,
     Heads,
     MeanHead,
@@ -37,6 +38,7 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         beta: 0 for NLL, 0.5 as recommended for β-NLL, 1 for gradients of the mean as under MSE.
         combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
         mean_head, variance_head: From raw outputs to mean and variance of scaled targets.
+        variance_floor: Added to every variance, in scaled units, so that none collapses.
         n_members, hidden, activation, dropout, target_scaling, epochs, batch_size, optimizer,
             learning_rate, weight_decay, schedule, clip_norm, early_stopping, validation_fraction,
             patience, device, dtype, memory_budget, warm_start, random_state, verbose: As in
@@ -60,10 +62,11 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
     target_scaling: TargetScaling = "standard"
     mean_head: MeanHead = "identity"
     variance_head: VarianceHead = "softplus"
+    variance_floor: float = VARIANCE_FLOOR
 
     @property
     def _heads(self) -> Heads:
-        return Heads(self.mean_head, self.variance_head)
+        return Heads(self.mean_head, self.variance_head, self.variance_floor)
 
     @property
     def _outputs_per_target(self) -> int:
@@ -73,6 +76,7 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         check_choice("combine", self.combine, ("mixture", "moments"))
         check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
         check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
+        check_non_negative("variance_floor", self.variance_floor)
         check_non_negative("beta", self.beta, remedy="Use 0 for NLL.")
         check_positive("adversarial_step", self.adversarial_step)
         return GaussianLikelihood(self._heads, self.beta)

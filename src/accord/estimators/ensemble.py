@@ -37,7 +37,8 @@ from accord.training import (
     train,
 )
 
-TargetScaling = Literal["range", "standard"]
+TargetScaling = Literal["range", "standard", "none"]
+_TARGET_SCALINGS = {"range": Scaling.range, "standard": Scaling.standard, "none": Scaling.none}
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
 
@@ -123,7 +124,8 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
         hidden: Units of each hidden layer.
         activation: Of the hidden layers.
         dropout: Share of hidden units dropped in training.
-        target_scaling: Targets to the ``"range"`` [0, 1] or to ``"standard"`` deviation 1.
+        target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
+            they are (``"none"``).
         epochs, batch_size, optimizer, learning_rate, weight_decay, schedule, clip_norm: Of
             training; ``clip_norm`` bounds each member's gradient.
         early_stopping: Stop a member once its loss on held-out rows has not improved for
@@ -185,7 +187,7 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
         for size in self.hidden:
             check_count("hidden", size)
         check_choice("activation", self.activation, ACTIVATIONS)
-        check_choice("target_scaling", self.target_scaling, ("range", "standard"))
+        check_choice("target_scaling", self.target_scaling, tuple(_TARGET_SCALINGS))
         check_choice("optimizer", self.optimizer, ("adam", "adamw"))
         check_choice("schedule", self.schedule, ("constant", "cosine"))
         check_choice("dtype", self.dtype, tuple(_DTYPES))
@@ -229,8 +231,7 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
         """Of features and of targets; the ones already learnt if the fit goes on."""
         if goes_on:
             return self._x_scaling, self._y_scaling
-        scale = Scaling.range if self.target_scaling == "range" else Scaling.standard
-        return Scaling.standard(rows.x), scale(rows.y)
+        return Scaling.standard(rows.x), _TARGET_SCALINGS[self.target_scaling](rows.y)
 
     def _task(
         self,

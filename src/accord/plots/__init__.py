@@ -15,12 +15,16 @@ from accord.plots.envelopes import envelope, series_envelope
 from accord.plots.figures import figure, save, to_png, to_svg
 from accord.plots.fitting import ToleranceCurveLike, tolerance_curve, training_curves
 from accord.plots.predictions import sorted_predictions, uncertainty_split
+from accord.plots.style import ink, legend, method_look
 
 __all__ = [
     "ToleranceCurveLike",
     "envelope",
     "error_against_deviation",
     "figure",
+    "ink",
+    "legend",
+    "method_look",
     "metric_by_method",
     "pit_histogram",
     "reliability_diagram",

@@ -9,6 +9,7 @@ Ragged tasks and short last batches use one mechanism: index matrices padded wit
 
 from accord.training.members import Scaling, raw_outputs
 from accord.training.objectives import (
+    VARIANCE_FLOOR,
     AgreementObjective,
     ByAutograd,
     CensoredLoss,
@@ -43,6 +44,7 @@ from accord.training.train import DivergedError, train
 
 __all__ = [
     "ACTIVATIONS",
+    "VARIANCE_FLOOR",
     "Activation",
     "AgreementObjective",
     "Architecture",

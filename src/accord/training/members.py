@@ -39,6 +39,11 @@ class Scaling:
         width = np.ptp(values, axis=0)
         return Scaling(values.min(axis=0), np.where(width > 0, width, 1.0))
 
+    @staticmethod
+    def none(values: Floats) -> "Scaling":
+        """As they are."""
+        return Scaling(np.zeros(values.shape[1:]), np.ones(values.shape[1:]))
+
     def scaled(self, values: Floats) -> Floats:
         return (values - self.shift) / self.scale
 

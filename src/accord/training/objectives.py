@@ -32,7 +32,8 @@ from accord.training.tasks import Columns
 MeanHead = Literal["identity", "sigmoid"]
 VarianceHead = Literal["sigmoid", "softplus", "exp"]
 
-# Keeps a variance from collapsing, as torch.nn.GaussianNLLLoss does; targets have about unit range.
+# The default that keeps a variance from collapsing, as torch.nn.GaussianNLLLoss does; targets have
+# about unit range.
 VARIANCE_FLOOR = 1e-6
 
 LOG_2PI = math.log(2 * math.pi)
@@ -44,11 +45,14 @@ Result = tuple[Tensor, Tensor, Tensor | None]
 class Heads:
     """How raw outputs become means and variances of scaled targets.
 
+    ``floor`` is added to every variance.
+
     **Shape**: raw (…, 2T), means first → mean and variance (…, T) each.
     """
 
     mean: MeanHead = "sigmoid"
     variance: VarianceHead = "sigmoid"
+    floor: float = VARIANCE_FLOOR
 
     def __call__(self, raw: Tensor) -> tuple[Tensor, Tensor]:
         mean, variance = raw.chunk(2, -1)
@@ -61,14 +65,14 @@ class Heads:
                 variance = torch.nn.functional.softplus(variance)
             case "exp":
                 variance = torch.exp(variance)
-        return mean, variance + VARIANCE_FLOOR
+        return mean, variance + self.floor
 
     def with_slopes(self, raw: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Means, variances, and their slopes by the raw outputs, laid out as ``raw`` is."""
         if self.mean == self.variance == "sigmoid":  # the paper's heads, in the fewest operations
             value = torch.sigmoid(raw)
             mean, variance = value.chunk(2, -1)
-            return mean, variance + VARIANCE_FLOOR, _sigmoid_slope(value)
+            return mean, variance + self.floor, _sigmoid_slope(value)
         mean, variance = self(raw)
         slopes = torch.ones_like(raw)
         mean_slope, variance_slope = slopes.chunk(2, -1)
@@ -76,11 +80,11 @@ class Heads:
             mean_slope.copy_(_sigmoid_slope(mean))
         match self.variance:
             case "sigmoid":
-                variance_slope.copy_(_sigmoid_slope(variance - VARIANCE_FLOOR))
+                variance_slope.copy_(_sigmoid_slope(variance - self.floor))
             case "softplus":
                 variance_slope.copy_(torch.sigmoid(raw.chunk(2, -1)[1]))
             case "exp":
-                variance_slope.copy_(variance - VARIANCE_FLOOR)
+                variance_slope.copy_(variance - self.floor)
         return mean, variance, slopes
 
 

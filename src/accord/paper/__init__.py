@@ -1,0 +1,74 @@
+"""Every table and figure of the paper, from one call, beside what was published.
+
+One module per study (:mod:`~accord.paper.table1` and the others) holds its runs, departures,
+tables, claims and figures. Loaded on first use, since some bring torch.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from accord.paper.claims import RULE, Verdict
+    from accord.paper.page import BEYOND, claim_grid, group_sentences
+    from accord.paper.published import Figure, figure
+    from accord.paper.records import write_whole
+    from accord.paper.reproduction import STUDIES, Reproduction, StudyCost, reproduce, study_named
+    from accord.paper.results import Estimate, standard_errors_apart
+    from accord.paper.runner import Listener, TerminalProgress, duration
+    from accord.paper.study import Departure, Study
+    from accord.paper.tables import Table
+
+# public name -> the module that defines it
+_EXPORTS = {
+    "BEYOND": "page",
+    "Departure": "study",
+    "Estimate": "results",
+    "Figure": "published",
+    "Listener": "runner",
+    "RULE": "claims",
+    "Reproduction": "reproduction",
+    "STUDIES": "reproduction",
+    "Study": "study",
+    "StudyCost": "reproduction",
+    "Table": "tables",
+    "TerminalProgress": "runner",
+    "Verdict": "claims",
+    "claim_grid": "page",
+    "duration": "runner",
+    "figure": "published",
+    "group_sentences": "page",
+    "reproduce": "reproduction",
+    "standard_errors_apart": "results",
+    "study_named": "reproduction",
+    "write_whole": "records",
+}
+
+__all__ = [
+    "BEYOND",
+    "RULE",
+    "STUDIES",
+    "Departure",
+    "Estimate",
+    "Figure",
+    "Listener",
+    "Reproduction",
+    "Study",
+    "StudyCost",
+    "Table",
+    "TerminalProgress",
+    "Verdict",
+    "claim_grid",
+    "duration",
+    "figure",
+    "group_sentences",
+    "reproduce",
+    "standard_errors_apart",
+    "study_named",
+    "write_whole",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _EXPORTS:
+        raise AttributeError(f"module 'accord.paper' has no attribute {name!r}")
+    return getattr(import_module(f"accord.paper.{_EXPORTS[name]}"), name)

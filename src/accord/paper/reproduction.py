@@ -1,0 +1,234 @@
+"""The paper from one call: plan, run, compare, write."""
+
+import json
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from accord._version import __version__
+from accord.datasets import load
+from accord.paper import calibration, expansion, table1, table2, table3, toy
+from accord.paper.claims import Verdict, counted, to_csv
+from accord.paper.records import LIBRARIES, RecordStore, write_whole
+from accord.paper.results import Results
+from accord.paper.runner import Listener, Silent, duration, run
+from accord.paper.study import Study
+from accord.paper.tables import Table
+
+__all__ = ["STUDIES", "Drawn", "Part", "Reproduction", "StudyCost", "reproduce", "study_named"]
+
+STUDIES: tuple[Study, ...] = tuple(
+    module.STUDY for module in (toy, table1, calibration, table2, table3, expansion)
+)
+
+
+def study_named(name: str) -> Study:
+    """A study by name.
+
+    Example:
+        >>> study_named("table3").title
+        'Table 3: test NLL on the most anomalous tenth'
+    """
+    for study in STUDIES:
+        if study.name == name:
+            return study
+    known = ", ".join(study.name for study in STUDIES)
+    raise ValueError(f"study must be one of {known}, got {name!r}.")
+
+
+@dataclass(frozen=True)
+class StudyCost:
+    """What a study took: networks trained, and seconds of one core, over all runs."""
+
+    study: str
+    networks: int
+    seconds: float
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure that was written as ``figures/<name>.svg`` and ``.png``; ``svg`` is for a page."""
+
+    name: str
+    words: str
+    svg: str
+
+
+@dataclass(frozen=True)
+class Part:
+    """What came out of one study."""
+
+    study: Study
+    tables: tuple[Table, ...]
+    claims: tuple[Verdict, ...]
+    beyond: tuple[Verdict, ...]
+    figures: tuple[Drawn, ...]
+
+
+@dataclass(frozen=True)
+class Reproduction:
+    """All that came out, study by study, and what it cost."""
+
+    parts: tuple[Part, ...]
+    quick: bool
+    costs: tuple[StudyCost, ...]
+    failed: tuple[str, ...]
+    summary: dict[str, Any]
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(table for part in self.parts for table in part.tables)
+
+    @property
+    def claims(self) -> tuple[Verdict, ...]:
+        """Verdicts on what the paper says."""
+        return tuple(verdict for part in self.parts for verdict in part.claims)
+
+    @property
+    def beyond(self) -> tuple[Verdict, ...]:
+        """Verdicts on what it does not say: other recipes, the local tolerance."""
+        return tuple(verdict for part in self.parts for verdict in part.beyond)
+
+
+def reproduce(
+    studies: Sequence[str] = ("all",),
+    *,
+    folder: str | Path,
+    records: str | Path | None = None,
+    quick: bool = False,
+    jobs: int | None = None,
+    listener: Listener | None = None,
+) -> Reproduction:
+    """Run studies of the paper and write what came out beside what was published.
+
+    Records already there are used again if the same settings, code and data would make them again;
+    so a stopped run goes on where it was, having lost at most the stacks in progress. A record file
+    that is malformed is named, set aside and made again.
+
+    Args:
+        studies: Names of :data:`~accord.paper.STUDIES`, or ``"all"``.
+        folder: Where tables, figures, verdicts and the summary go.
+        records: Where the per-split records go; ``records`` in ``folder`` unless given.
+        quick: Fewer splits: minutes instead of hours.
+        jobs: Processes; one per core unless given.
+        listener: Told of the progress.
+    """
+    from accord.paper.stacks import missing, records_of, stacks_of  # brings torch
+
+    listener = listener or Silent()
+    chosen = _chosen(studies)
+    target = Path(folder)
+    store = RecordStore(Path(records) if records is not None else target / "records")
+    store.sweep()
+    stacks = stacks_of(chosen, quick=quick)
+    left, aside = missing(stacks, store)
+    for path in aside:
+        listener.said(f"{path.with_suffix('.json')} is no whole record: kept as {path.name}.")
+    workers = jobs or os.cpu_count() or 1
+    for dataset in dict.fromkeys(stack.dataset for stack in left):
+        load(dataset)  # fetched once, here, where a missing file stops everything with one error
+    listener.planned(left, done=len(stacks) - len(left), jobs=workers)
+    failed = tuple(s.label for s in run(left, store.folder, jobs=workers, listener=listener))
+    results = Results(records_of(stacks, store))
+    codes = sorted({stack.code for stack in stacks})
+    outcome = _outcome(chosen, results, target, quick, failed, " ".join(codes))
+    _write(outcome, target)
+    for cost in outcome.costs:
+        listener.said(
+            f"{cost.study}: {cost.networks:,} networks in {duration(cost.seconds)} of one core."
+        )
+    return outcome
+
+
+def _chosen(names: Sequence[str]) -> list[Study]:
+    if "all" in names:
+        return list(STUDIES)
+    return [study_named(name) for name in dict.fromkeys(names)]
+
+
+def _outcome(
+    studies: Sequence[Study],
+    results: Results,
+    folder: Path,
+    quick: bool,
+    failed: tuple[str, ...],
+    code: str,
+) -> Reproduction:
+    parts = tuple(
+        Part(
+            study,
+            tuple(study.tables(results)),
+            tuple(study.claims(results)),
+            tuple(study.beyond(results)),
+            _drawn(study, results, folder / "figures"),
+        )
+        for study in studies
+    )
+    # records shared from another study count where they are needed
+    made = sorted({record.source.study for record in results.records})
+    costs = tuple(StudyCost(n, results.networks(n), results.seconds(n)) for n in made)
+    summary = _summary(parts, quick, costs, failed, code)
+    return Reproduction(parts, quick, costs, failed, summary)
+
+
+def _drawn(study: Study, results: Results, folder: Path) -> tuple[Drawn, ...]:
+    # Lazy: the drawing library is large, and the workers that import this package do not draw.
+    from accord import plots
+
+    folder.mkdir(parents=True, exist_ok=True)
+    drawn = []
+    for name, figure, words in study.figures(results):
+        for ending in ("svg", "png"):
+            plots.save(figure, folder / f"{name}.{ending}", alt=words)
+        drawn.append(Drawn(name, words, plots.to_svg(figure, alt=words)))
+    return tuple(drawn)
+
+
+def _write(outcome: Reproduction, folder: Path) -> None:
+    from accord.paper.page import markdown_page
+
+    for table in outcome.tables:
+        write_whole(folder / "tables" / f"{table.name}.csv", table.to_csv())
+        write_whole(folder / "tables" / f"{table.name}.md", table.to_markdown())
+    write_whole(folder / "verdicts.csv", to_csv(outcome.claims, outcome.beyond))
+    text = json.dumps(outcome.summary, indent=1, ensure_ascii=False) + "\n"
+    write_whole(folder / "summary.json", text)
+    write_whole(folder / "README.md", markdown_page(outcome))
+
+
+def _summary(
+    parts: Sequence[Part],
+    quick: bool,
+    costs: Sequence[StudyCost],
+    failed: Sequence[str],
+    code: str,
+) -> dict[str, Any]:
+    claims = [verdict for part in parts for verdict in part.claims]
+    return {
+        "studies": [part.study.name for part in parts],
+        "protocol": "quick" if quick else "full",
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {
+            "accord": __version__,
+            "python": platform.python_version(),
+            **{library: version(library) for library in LIBRARIES},
+        },
+        "code": code,
+        "costs": {
+            cost.study: {"networks": cost.networks, "core_seconds": round(cost.seconds, 1)}
+            for cost in costs
+        },
+        "networks": sum(cost.networks for cost in costs),
+        "core_seconds": round(sum(cost.seconds for cost in costs), 1),
+        "claims": {
+            predictive: counted([v for v in claims if v.predictive == predictive])
+            for predictive in dict.fromkeys(v.predictive for v in claims)
+        },
+        "beyond": counted([verdict for part in parts for verdict in part.beyond]),
+        "failed": list(failed),
+    }

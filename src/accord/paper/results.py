@@ -1,0 +1,167 @@
+"""The records of a reproduction: means over splits with their standard errors, and differences."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import hypot, isfinite, nan, sqrt
+from typing import Literal
+
+import numpy as np
+
+from accord._types import Floats
+from accord.paper.folds import LEVELS
+from accord.paper.published import Figure
+from accord.paper.records import Record
+from accord.paper.study import Source
+
+__all__ = ["Estimate", "Results", "jackknife", "paired_difference", "standard_errors_apart"]
+
+_Statistic = Literal["mean", "max"]
+_CALIBRATION: dict[str, _Statistic] = {"ece": "mean", "mce": "max"}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A mean over n splits and its standard error (NaN for a single split)."""
+
+    value: float
+    error: float
+    n: int
+
+    @classmethod
+    def over(cls, values: Sequence[float]) -> "Estimate":
+        """Mean and standard error s/√n of per-split values.
+
+        Example:
+            >>> Estimate.over([1.0, 2.0, 3.0])
+            Estimate(value=2.0, error=0.577..., n=3)
+        """
+        sample = np.asarray(values, dtype=np.float64)
+        error = float(sample.std(ddof=1)) / sqrt(len(sample)) if len(sample) > 1 else nan
+        return cls(float(sample.mean()), error, len(sample))
+
+
+def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
+    """Mean of the per-split differences: what the splits share cancels.
+
+    Example:
+        >>> paired_difference([2.0, 12.0], [1.0, 11.0])
+        Estimate(value=1.0, error=0.0, n=2)
+    """
+    if len(ours) != len(theirs):
+        raise ValueError(f"both sides must have the same splits, got {len(ours)}, {len(theirs)}.")
+    return Estimate.over(np.subtract(ours, theirs).tolist())
+
+
+def standard_errors_apart(ours: Estimate, printed: Figure) -> float:
+    """(ours − published) in combined standard errors.
+
+    The combination is √(s² + s_p² + r²): our standard error, the published one, and what printing
+    has rounded off. A published single run is taken to vary as one of ours does, a published mean
+    without an error as our mean does. NaN where our own error is unknown (a single split).
+
+    Example:
+        >>> round(standard_errors_apart(Estimate(2.6, 0.06, 20), Figure(2.5, 0.08, 2)), 2)
+        1.0
+    """
+    theirs = printed.error
+    if theirs is None:
+        theirs = ours.error * (sqrt(ours.n) if printed.single else 1.0)
+    combined = hypot(ours.error, theirs, printed.rounding)
+    return (ours.value - printed.value) / combined if isfinite(combined) else nan
+
+
+def jackknife(curves: Floats, statistic: _Statistic, minus: Floats | None = None) -> Estimate:
+    """Calibration error of the mean reliability curve, its standard error by leaving out splits.
+
+    ``curves`` holds each split's observed − expected fractions at the levels. The statistic is that
+    of the *mean* curve: a single split of a small set has too few rows for its own. With ``minus``
+    it is the difference of two methods' errors on the same splits.
+
+    **Shape**: curves and minus (n_splits, n_levels); statistic ``"mean"`` (ECE) or ``"max"`` (MCE).
+
+    Example:
+        >>> jackknife(np.array([[0.1, -0.1], [0.1, 0.3]]), "mean").value
+        0.1
+    """
+    n = len(curves)
+    value, replicates = _left_out(curves, statistic)
+    if minus is not None:
+        theirs, their_replicates = _left_out(minus, statistic)
+        value, replicates = value - theirs, replicates - their_replicates
+    if n < 2:
+        return Estimate(value, nan, n)
+    error = sqrt((n - 1) / n * float(((replicates - replicates.mean()) ** 2).sum()))
+    return Estimate(value, error, n)
+
+
+def _left_out(curves: Floats, statistic: _Statistic) -> tuple[float, Floats]:
+    """The statistic of the mean curve, and of the means that leave out one split each."""
+    rest = (curves.sum(axis=0) - curves) / max(len(curves) - 1, 1)
+    return float(_reduced(curves.mean(axis=0), statistic)), _reduced(rest, statistic)
+
+
+def _reduced(curves: Floats, statistic: _Statistic) -> Floats:
+    sizes = np.abs(curves)
+    return np.asarray(sizes.mean(axis=-1) if statistic == "mean" else sizes.max(axis=-1))
+
+
+class Results:
+    """Records by dataset and source, their splits in order."""
+
+    def __init__(self, records: Iterable[Record]) -> None:
+        self.records = sorted(records, key=lambda record: record.split)
+        self._by_place: dict[tuple[str, Source], dict[int, Record]] = {}
+        for record in self.records:
+            place = self._by_place.setdefault((record.dataset, record.source), {})
+            place[record.split] = record
+
+    def at(self, dataset: str, source: Source) -> list[Record]:
+        """The records of all splits; none if they are not there."""
+        return list(self._by_place.get((dataset, source), {}).values())
+
+    def estimate(self, dataset: str, source: Source, measure: str) -> Estimate | None:
+        """Mean over the splits; the calibration errors ``ece`` and ``mce`` of the mean curve."""
+        records = self.at(dataset, source)
+        if not records:
+            return None
+        if measure in _CALIBRATION:
+            return jackknife(_gaps(records), _CALIBRATION[measure])
+        return Estimate.over([record.measures[measure] for record in records])
+
+    def difference(
+        self, dataset: str, ours: Source, theirs: Source, measure: str
+    ) -> Estimate | None:
+        """Mean of ours − theirs over the splits that both have."""
+        pairs = self.pairs(dataset, ours, theirs)
+        if not pairs:
+            return None
+        one, two = ([pair[side] for pair in pairs] for side in (0, 1))
+        if measure in _CALIBRATION:
+            return jackknife(_gaps(one), _CALIBRATION[measure], minus=_gaps(two))
+        return paired_difference(
+            [record.measures[measure] for record in one],
+            [record.measures[measure] for record in two],
+        )
+
+    def pairs(self, dataset: str, ours: Source, theirs: Source) -> list[tuple[Record, Record]]:
+        """Both sides' records, split by split."""
+        one = self._by_place.get((dataset, ours), {})
+        two = self._by_place.get((dataset, theirs), {})
+        return [(one[split], two[split]) for split in sorted(one.keys() & two.keys())]
+
+    def reliability(self, dataset: str, source: Source) -> Floats:
+        """Observed fractions at the nine levels; **Shape** (n_splits, 9)."""
+        return np.asarray(_gaps(self.at(dataset, source)) + np.array(LEVELS))
+
+    def networks(self, study: str) -> int:
+        """Networks trained for a study's own records."""
+        return sum(record.networks for record in self.records if record.source.study == study)
+
+    def seconds(self, study: str) -> float:
+        """Time of one core spent on a study's own records, in this run and earlier ones."""
+        return sum(record.seconds for record in self.records if record.source.study == study)
+
+
+def _gaps(records: Sequence[Record]) -> Floats:
+    observed = np.array([record.curves["observed"] for record in records], dtype=np.float64)
+    return np.asarray(observed - np.array(LEVELS))

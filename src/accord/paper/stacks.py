@@ -1,0 +1,271 @@
+"""Stacks of networks: which ones a reproduction needs, and one of them from data to records.
+
+A stack is a fixed unit: one group of models on one dataset and certain splits, whatever of it is
+already there. What is lost of it is made again by training all of it, so that it comes out with the
+same numbers: the last digit of a sum depends on how many networks are trained together, and forty
+epochs can make much of a last digit. So the splits of a stack are part of each record's question.
+"""
+
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from accord import estimators
+from accord.datasets import info
+from accord.estimators.presets import in_fractions
+from accord.paper.folds import Fold, curves, folds, measures
+from accord.paper.records import Cell, Record, RecordStore, fingerprint
+from accord.paper.study import Group, Model, Predictive, Source, Study
+from accord.training import EpochReport
+
+__all__ = ["Outcome", "Stack", "cells_of", "missing", "records_of", "run_stack", "stacks_of"]
+
+_LONG = 400.0  # seconds after which a stack is cut
+
+
+@dataclass(frozen=True)
+class Stack:
+    """The unit of work: one group of models on one dataset, several splits together.
+
+    ``code`` is the fingerprint of the code that the run was started with.
+    """
+
+    group: Group
+    dataset: str
+    splits: tuple[int, ...]
+    code: str
+
+    @property
+    def label(self) -> str:
+        first, last = self.splits[0], self.splits[-1]
+        splits = f"split {first}" if first == last else f"splits {first}–{last}"
+        return f"{self.group.study} · {self.dataset} · {self.group.name} · {splits}"
+
+    @property
+    def cost(self) -> float:
+        """Roughly the seconds it takes; only their proportions matter."""
+        return sum(_cost(model, self.dataset, len(self.splits)) for model in self.group.models)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a stack cost."""
+
+    seconds: float
+    networks: int
+
+
+def stacks_of(studies: Sequence[Study], *, quick: bool) -> list[Stack]:
+    """All stacks of the studies, each once, also where several studies read it."""
+    wanted: dict[tuple[str, str, str], list[Stack]] = {}
+    for group in (group for study in studies for group in study.groups):
+        for dataset in group.protocol.datasets:
+            place = (group.study, group.name, dataset)
+            wanted.setdefault(place, _stacks_on(group, dataset, quick))
+    return [stack for stacks in wanted.values() for stack in stacks]
+
+
+def _stacks_on(group: Group, dataset: str, quick: bool) -> list[Stack]:
+    """The quick protocol's splits are a stack of their own, so that its records serve the full one.
+
+    Where the first split chooses for the others, all are one stack.
+    """
+    n_splits = group.n_splits(dataset, quick=quick)
+    first = min(n_splits, group.n_splits(dataset, quick=True))
+    if any(model.chosen_once for model in group.models):
+        first = n_splits
+    code = _code(group)
+    stacks = [Stack(group, dataset, tuple(range(first)), code)] if first else []
+    if first < n_splits:
+        stacks += _cut(Stack(group, dataset, tuple(range(first, n_splits)), code))
+    return stacks
+
+
+def _code(group: Group) -> str:
+    return fingerprint(__name__ if group.formula is None else group.formula.__module__)
+
+
+def _cut(stack: Stack) -> list[Stack]:
+    """Parts of a few splits each, as long as training them apart costs little more.
+
+    A stop then never loses more than some minutes.
+    """
+    alone = replace(stack, splits=stack.splits[:1])
+    if stack.cost <= _LONG or alone.cost * len(stack.splits) > 1.2 * stack.cost:
+        return [stack]
+    size = max(1, int(_LONG / alone.cost))
+    starts = range(0, len(stack.splits), size)
+    return [replace(stack, splits=stack.splits[start : start + size]) for start in starts]
+
+
+def cells_of(stack: Stack) -> Iterator[tuple[Model, Predictive, Cell]]:
+    """The questions that a stack answers, each with the model and the predictive that answer it."""
+    group = stack.group
+    data = [file.sha256 for file in info(stack.dataset).files]
+    for model in group.models:
+        for predictive in model.predictives:
+            settings = {
+                "estimator": model.estimator,
+                "settings": model.settings_on(stack.dataset),
+                "fit_options": dict(model.fit_options),
+                "chosen_once": model.chosen_once,
+                "predictive": dict(predictive.settings),
+                "scheme": group.protocol.scheme,
+                "predictions": group.protocol.keep_predictions,
+                "together": stack.splits,
+                "data": data,
+                "code": stack.code,
+            }
+            source = Source(group.study, model.method, model.recipe, predictive.name)
+            for split in stack.splits:
+                yield model, predictive, Cell(source, stack.dataset, split, settings)
+
+
+def missing(stacks: Iterable[Stack], store: RecordStore) -> tuple[list[Stack], list[Path]]:
+    """Stacks that lack a record, longest first, and the malformed files that were set aside.
+
+    The longest come first so that the last ones, which run while other cores idle, are short.
+    """
+    left: list[Stack] = []
+    aside: list[Path] = []
+    for stack in stacks:
+        absent = [cell for _, _, cell in cells_of(stack) if store.get(cell) is None]
+        aside += [path for cell in absent if (path := store.set_aside(cell)) is not None]
+        if absent:
+            left.append(stack)
+    return sorted(left, key=lambda stack: -stack.cost), aside
+
+
+def records_of(stacks: Iterable[Stack], store: RecordStore) -> list[Record]:
+    """The records of these stacks, and of no other settings, as far as they exist."""
+    found = (store.get(cell) for stack in stacks for _, _, cell in cells_of(stack))
+    return [record for record in found if record is not None]
+
+
+@dataclass(frozen=True)
+class _Answer:
+    cell: Cell
+    scores: Mapping[str, float]
+    lines: Mapping[str, Any]
+    notes: Mapping[str, Any]
+
+
+def run_stack(stack: Stack, store: RecordStore) -> Outcome:
+    """Train all models of a stack on all its splits together, and record each predictive."""
+    start, started_cpu, counter = time.perf_counter(), time.process_time(), _Counter(stack)
+    if stack.group.formula is None:
+        answers = _trained(stack, store, counter)
+    else:
+        scores, lines = stack.group.formula()
+        answers = [_Answer(cell, scores, lines, {}) for _, _, cell in cells_of(stack)]
+    seconds = time.process_time() - started_cpu
+    for number, answer in enumerate(answers):
+        cell = answer.cell
+        record = Record(
+            cell.source,
+            cell.dataset,
+            cell.split,
+            dict(answer.scores),
+            dict(answer.lines),
+            dict(answer.notes),
+            # the stack is one training: its networks are counted once, its time is shared out
+            counter.networks if number == 0 else 0,
+            seconds / len(answers),
+        )
+        store.put(cell, record)
+    return Outcome(time.perf_counter() - start, counter.networks)
+
+
+class _Counter:
+    """Counts networks as their training begins; those trained only for a choice count as well."""
+
+    def __init__(self, stack: Stack) -> None:
+        self.networks = 0
+        self._epochs = max(int(model.settings.get("epochs", 1)) for model in stack.group.models)
+
+    def __call__(self, progress: EpochReport) -> None:
+        # A training cut into slices reports their epochs as of one long run.
+        if (progress.epoch - 1) % self._epochs == 0:
+            self.networks += progress.n_members
+
+
+def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answer]:
+    protocol, models = stack.group.protocol, stack.group.models
+    parts = {fold.split: fold for fold in folds(stack.dataset, protocol.scheme, stack.splits)}
+    chosen = {id(model): _chosen(model, stack, store, counter) for model in models}
+    places = [(model, split) for model in models for split in stack.splits]
+    fitted = estimators.fit_together(
+        [_job(model, stack.dataset, parts[split], chosen[id(model)]) for model, split in places],
+        listener=counter,
+    )
+    by_place = {
+        (id(model), split): estimator
+        for (model, split), estimator in zip(places, fitted, strict=True)
+    }
+    answers = []
+    for model, predictive, cell in cells_of(stack):
+        estimator = by_place[id(model), cell.split].set_params(**predictive.settings)
+        fold = parts[cell.split]
+        dist = estimator.predict_dist(fold.X_test)
+        lines = curves(fold, dist, predictions=protocol.keep_predictions)
+        answers.append(_Answer(cell, measures(fold, dist), lines, _notes(model, estimator)))
+    return answers
+
+
+def _job(model: Model, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
+    """The model's estimator with its rows; the split's number is its seed."""
+    kind = getattr(estimators, model.estimator)
+    settings = in_fractions({**model.settings_on(dataset), **chosen})
+    return kind(**settings, random_state=fold.split), fold.X_train, fold.y_train, model.fit_options
+
+
+def _chosen(model: Model, stack: Stack, store: RecordStore, counter: _Counter) -> Mapping[str, Any]:
+    """What the first split chose, for all of them: from its record, or by fitting it.
+
+    The first split alone is simply fitted, and chooses on the way.
+    """
+    if not model.chosen_once or stack.splits == (0,):
+        return {}
+    for own, _, cell in cells_of(stack):
+        if own is model and cell.split == 0 and (record := store.get(cell)) is not None:
+            return {name: record.notes[name] for name in model.chosen_once}
+    [first] = folds(stack.dataset, stack.group.protocol.scheme, [0])
+    [estimator] = estimators.fit_together([_job(model, stack.dataset, first, {})], listener=counter)
+    return {name: getattr(estimator, f"{name}_") for name in model.chosen_once}
+
+
+def _notes(model: Model, estimator: Any) -> dict[str, Any]:
+    """What the estimator chose for itself, and how often a network had to be started again."""
+    notes = {name: getattr(estimator, f"{name}_") for name in model.chosen_once}
+    if (tolerance := getattr(estimator, "tolerance_", None)) is not None:
+        notes["tolerance"] = tolerance
+    if (restarts := getattr(estimator, "n_restarts_", None)) is not None and restarts.any():
+        notes["restarts"] = int(restarts.sum())
+    return notes
+
+
+def _cost(model: Model, dataset: str, n_splits: int) -> float:
+    """Steps × (fixed part + part per network); the constants were measured on one slow core."""
+    settings, n = model.settings_on(dataset), info(dataset).n
+    epochs, batch = int(settings.get("epochs", 1)), int(settings.get("batch_size", 32))
+    if model.estimator == "PBPRegressor":
+        return 3.5e-4 * epochs * n  # one row at a time, all splits at once
+    searched = _SEARCHED if model.chosen_once else 0
+    networks = n_splits * int(settings.get("n_members", 1)) * _candidates(settings, n) + searched
+    width = int(sum(settings.get("hidden", ())))
+    steps = epochs * ceil(0.9 * n / batch)
+    return steps * (2.5e-4 + networks * (4e-6 + 5e-9 * batch * width))
+
+
+_SEARCHED = 33  # networks that MC-dropout's search trains
+_FEW = 30  # rows, below which a local tolerance is not chosen
+
+
+def _candidates(settings: dict[str, Any], n: int) -> int:
+    """How many ensembles a local tolerance takes: one per inner split, and the final one."""
+    if settings.get("tolerance") != "local" or n < _FEW:
+        return 1
+    return 7 if n < 3_000 else 5 if n < 20_000 else 3

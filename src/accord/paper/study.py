@@ -1,0 +1,206 @@
+"""What a study is: data, methods with all their settings, splits, and how its results are shown.
+
+A study is one table or figure of the paper and has one module, which holds its runs (``GROUPS``),
+its departures from the paper, its tables, claims and figures. Everything here is plain values; what
+is trained is decided by :mod:`accord.paper.stacks`.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from accord._types import Floats
+from accord.datasets import info
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+    from accord.paper.claims import Verdict
+    from accord.paper.results import Results
+    from accord.paper.tables import Table
+
+__all__ = [
+    "AS_PRINTED",
+    "FLOOR",
+    "LARGE",
+    "LOCAL",
+    "NO_ADVERSARY",
+    "PLAIN",
+    "SCORED",
+    "SMOOTHED",
+    "SMOOTHING",
+    "Departure",
+    "Drawing",
+    "Group",
+    "Model",
+    "Predictive",
+    "Protocol",
+    "Scheme",
+    "Source",
+    "Study",
+]
+
+LARGE = 5_000  # rows
+Settings = Mapping[str, Any]
+Scheme = Literal["standard", "outlier", "holdout", "toy", "formula"]
+Formula = Callable[[], tuple[dict[str, float], dict[str, Floats]]]
+Drawing = tuple[str, "Figure", str]  # name, figure, what it shows in words
+
+
+@dataclass(frozen=True)
+class Predictive:
+    """How trained networks are turned into a predictive distribution.
+
+    ``settings`` are parameters that matter only when predicting, so one training serves several.
+    """
+
+    name: str
+    settings: Settings = field(default_factory=dict)
+
+
+PLAIN = Predictive("plain")
+AS_PRINTED = Predictive("as printed", {"predictive": "model"})
+SMOOTHED = Predictive("smoothed", {"predictive": "smoothed"})
+LOCAL = Predictive("local", {"predictive": "smoothed"})
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where numbers come from: a method of a study, its recipe and its predictive."""
+
+    study: str
+    method: str
+    recipe: str
+    predictive: str = PLAIN.name
+
+
+@dataclass(frozen=True)
+class Model:
+    """A method by one recipe: an estimator of :mod:`accord.estimators`, trained once per split.
+
+    ``for_dataset`` replaces settings on single datasets; ``fit_options`` go to ``fit``;
+    ``chosen_once`` names settings that the estimator chooses on the first split of a dataset (its
+    attribute has the same name and an underscore) and that the other splits use as well.
+    """
+
+    method: str
+    recipe: str
+    estimator: str
+    settings: Settings
+    predictives: tuple[Predictive, ...] = (PLAIN,)
+    for_dataset: Mapping[str, Settings] = field(default_factory=dict)
+    fit_options: Settings = field(default_factory=dict)
+    chosen_once: tuple[str, ...] = ()
+
+    def settings_on(self, dataset: str) -> dict[str, Any]:
+        """The estimator's parameters on a dataset."""
+        return {**self.settings, **self.for_dataset.get(dataset, {})}
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """What trains and what tests.
+
+    ``scheme`` is one of
+
+    - ``"standard"``: the literature's random splits;
+    - ``"outlier"``: the most anomalous tenth is held out, one forest seed per split;
+    - ``"holdout"``: the dataset's own test rows, one network seed per split;
+    - ``"toy"``: a fresh draw of the cubic per split, tested on a grid against the truth;
+    - ``"formula"``: nothing is trained.
+
+    ``splits`` counts them in the full protocol and ``quick_splits`` in the quick one; both may be
+    replaced on single datasets. ``keep_predictions`` records the predictions for figures.
+    """
+
+    scheme: Scheme
+    datasets: tuple[str, ...]
+    splits: int
+    quick_splits: int
+    splits_on: Mapping[str, int] = field(default_factory=dict)
+    quick_splits_on: Mapping[str, int] = field(default_factory=dict)
+    keep_predictions: bool = False
+
+
+@dataclass(frozen=True)
+class Group:
+    """Models that are trained together as one stack, and recorded together.
+
+    A study may list groups of another one, whose records it then reads as well. The quick protocol
+    leaves out ``slow`` groups on datasets of many rows (``LARGE`` and more). ``formula`` gives
+    measures and curves where nothing is trained.
+    """
+
+    study: str
+    name: str
+    protocol: Protocol
+    models: tuple[Model, ...]
+    slow: bool = False
+    formula: Formula | None = None
+
+    def n_splits(self, dataset: str, *, quick: bool) -> int:
+        """How many splits the group gets on a dataset."""
+        protocol = self.protocol
+        full = protocol.splits_on.get(dataset, protocol.splits)
+        if not quick:
+            return full
+        if self.slow and info(dataset).n >= LARGE:
+            return 0
+        return min(full, protocol.quick_splits_on.get(dataset, protocol.quick_splits))
+
+
+@dataclass(frozen=True)
+class Departure:
+    """Where we do not do, or cannot know that we do, what the paper says."""
+
+    paper: str
+    ours: str
+    why: str
+
+
+# Departures that all studies with networks share.
+SCORED = Departure(
+    "evaluates μ* and σ*² = K⁻¹Σ(σ² + μ) − μ*² against the test set",
+    "scores the Gaussian with mean μ* and variance K⁻¹Σ(σ² + μ²) − μ*²; the NLL of the mixture "
+    "itself has tables of its own",
+    "the printed formula lacks a square; which density is scored is not said, and the mixture is "
+    "what the estimators predict",
+)
+FLOOR = Departure(
+    "no lower bound of the variance",
+    "adds 1e-12 of the squared scale to every variance",
+    "keeps float32 finite; σ is bounded by a millionth of the scale, far below any that occurs",
+)
+SMOOTHING = Departure(
+    "predicts with the networks' own N(μ, σ²)",
+    "that (as printed), and the same networks smoothed by their tolerance (smoothed)",
+    "the smoothed density is the one whose likelihood the loss maximises (docs/theory.md)",
+)
+NO_ADVERSARY = Departure(
+    "Deep Ensembles as in their paper, which trains on adversarial neighbours as well",
+    "the same networks and recipe as BVM, trained on NLL, without adversarial training",
+    "so that the loss is the only difference between the two columns",
+)
+
+
+def _nothing(results: "Results") -> Sequence[Any]:
+    """For a study that has no such part."""
+    return []
+
+
+@dataclass(frozen=True)
+class Study:
+    """One table or figure of the paper.
+
+    ``claims`` judges what the paper says, on the paper's method; ``beyond`` what it does not say.
+    """
+
+    name: str
+    title: str
+    about: str
+    departures: tuple[Departure, ...]
+    groups: tuple[Group, ...]
+    tables: Callable[["Results"], Sequence["Table"]]
+    claims: Callable[["Results"], Iterable["Verdict"]]
+    beyond: Callable[["Results"], Iterable["Verdict"]] = _nothing
+    figures: Callable[["Results"], Sequence[Drawing]] = _nothing

@@ -1,0 +1,250 @@
+"""Figure 1: the cubic toy, twenty points of t = x³ + N(0, 3²)."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import log
+from typing import Any
+
+import numpy as np
+
+from accord.estimators.presets import RECIPES
+from accord.paper.claims import Trial, Verdict, decided, judged, lower
+from accord.paper.folds import TOY_GRID, folds
+from accord.paper.records import Record
+from accord.paper.results import Estimate, Results
+from accord.paper.study import (
+    AS_PRINTED,
+    FLOOR,
+    LOCAL,
+    SCORED,
+    SMOOTHED,
+    SMOOTHING,
+    Departure,
+    Drawing,
+    Group,
+    Model,
+    Predictive,
+    Protocol,
+    Source,
+    Study,
+)
+from accord.paper.tables import GAUSSIAN, Table, by_source
+
+__all__ = ["STUDY"]
+
+NAME, DATASET = "figure1", "cubic"
+RECIPE = "toy"
+PROTOCOL = Protocol("toy", (DATASET,), splits=20, quick_splits=3, keep_predictions=True)
+MSE = Source(NAME, "MSE Ensemble", RECIPE)
+DEEP = Source(NAME, "Deep Ensembles", RECIPE)
+
+
+def bvm(predictive: Predictive, *, method: str = "BVM") -> Source:
+    """Where the numbers of the BVM ensemble or the single network are found."""
+    return Source(NAME, method, RECIPE, predictive.name)
+
+
+def _bvm(method: str, settings: Mapping[str, Any]) -> Model:
+    # ε = 1 in target units, whatever the range of a draw
+    own = {**RECIPES["toy"], "tolerance": 0.0, **settings}
+    return Model(
+        method,
+        RECIPE,
+        "BVMRegressor",
+        own,
+        (AS_PRINTED, SMOOTHED),
+        fit_options={"y_tolerance": 1.0},
+    )
+
+
+_WITHOUT_VARIANCE = {
+    name: value for name, value in RECIPES["toy"].items() if not name.startswith("variance")
+}
+GROUPS = (
+    Group(
+        NAME,
+        "ensembles",
+        PROTOCOL,
+        (
+            Model("MSE Ensemble", RECIPE, "MSEEnsembleRegressor", _WITHOUT_VARIANCE),
+            Model("Deep Ensembles", RECIPE, "DeepEnsembleRegressor", RECIPES["toy"]),
+            _bvm("BVM single", {"n_members": 1}),
+            _bvm("BVM", {}),
+        ),
+    ),
+    Group(
+        NAME,
+        "local tolerance",
+        PROTOCOL,
+        (Model("BVM", RECIPE, "BVMRegressor", {**RECIPES["toy"], "tolerance": "local"}, (LOCAL,)),),
+    ),
+)
+DEPARTURES = (
+    Departure(
+        "the data are not normalised",
+        "targets as they are; the one feature standardised",
+        "our networks always standardise features, which the first layer could undo",
+    ),
+    Departure(
+        "optimiser, rate, epochs and batch size not printed",
+        "Adam, {learning_rate:g}, {epochs} epochs, batches of {batch_size}".format(
+            **RECIPES["toy"]
+        ),
+        "settled on other draws of the toy than those shown",
+    ),
+    Departure(
+        "sigmoid for the variance, since data are standardised",
+        "softplus for the variance, identity for the mean",
+        "a sigmoid stays below 1, the noise has variance 9; the toy is not standardised",
+    ),
+    Departure(
+        "one draw",
+        "twenty draws, the first of them in the figure",
+        "twenty points differ much from draw to draw",
+    ),
+    Departure(
+        "very similar to the results of NLL, shown in another paper",
+        "Deep Ensembles by the same recipe, in a panel of their own",
+        "so that the two can be compared",
+    ),
+    SCORED,
+    FLOOR,
+    SMOOTHING,
+)
+
+
+def tables(results: Results) -> list[Table]:
+    """All methods, on fresh targets."""
+    rows = {
+        "MSE Ensemble": MSE,
+        "Deep Ensembles (NLL)": DEEP,
+        **{
+            f"{method}, {predictive.name}": bvm(predictive, method=method)
+            for method in ("BVM single", "BVM")
+            for predictive in (AS_PRINTED, SMOOTHED)
+        },
+        "BVM, local tolerance (ours)": bvm(LOCAL),
+    }
+    measures = {
+        "nll": "NLL",
+        "nll_exact": "NLL of the mixture",
+        "rmse": "RMSE",
+        "coverage95": "inside 95 %",
+        "width95": "width 95 %",
+    }
+    note = (
+        "Mean ± standard error over draws. Fresh targets on the grid from −6 to 6; the training "
+        f"data lie in [−4, 4]. {GAUSSIAN}"
+    )
+    return [by_source("figure1", "Figure 1, the toy", note, DATASET, rows, measures, results)]
+
+
+def claims(results: Results) -> Iterable[Verdict]:
+    """The paper's."""
+    for predictive in (AS_PRINTED, SMOOTHED):
+        yield judged(
+            "Figure 1",
+            "a learned variance estimates uncertainty better than the spread of an MSE ensemble",
+            predictive.name,
+            lower(results, [DATASET], bvm(predictive), MSE, "nll"),
+        )
+        yield judged(
+            "Figure 1",
+            "an ensemble's uncertainty grows more than a single network's away from the data",
+            predictive.name,
+            [_grows_more(results, predictive)],
+        )
+        yield judged(
+            "Figure 1",
+            "the results are very similar to those of NLL (mean σ within 25 % of Deep Ensembles')",
+            predictive.name,
+            [_similar(results, predictive)],
+        )
+
+
+def _grows_more(results: Results, predictive: Predictive) -> Trial:
+    """By the difference, draw by draw, of σ beyond the data over σ within."""
+    pairs = results.pairs(DATASET, bvm(predictive), bvm(predictive, method="BVM single"))
+    if not pairs:
+        return Trial(DATASET, "not run")
+    ratios = np.array([[_growth(record) for record in pair] for pair in pairs])
+    outcome = decided(Estimate.over((ratios[:, 0] - ratios[:, 1]).tolist()), above=0.0)
+    ensemble, single = (Estimate.over(side.tolist()) for side in ratios.T)
+    text = (
+        f"σ beyond the data / σ within: {ensemble.value:.1f} ± {ensemble.error:.1f} against "
+        f"{single.value:.1f} ± {single.error:.1f}"
+    )
+    return Trial(DATASET, outcome, text)
+
+
+def _growth(record: Record) -> float:
+    std, beyond = np.array(record.curves["std"]), np.abs(TOY_GRID) > 4
+    return float(std[beyond].mean() / std[~beyond].mean())
+
+
+def _similar(results: Results, predictive: Predictive) -> Trial:
+    pairs = results.pairs(DATASET, bvm(predictive), DEEP)
+    if not pairs:
+        return Trial(DATASET, "not run")
+    ratios = [log(np.mean(a.curves["std"]) / np.mean(b.curves["std"])) for a, b in pairs]
+    ratio = Estimate.over(ratios)
+    outcome = decided(ratio, above=-log(1.25), below=log(1.25))
+    return Trial(DATASET, outcome, f"ratio of mean σ {np.exp(ratio.value):.2f}")
+
+
+def beyond(results: Results) -> Iterable[Verdict]:
+    """The local tolerance on the toy."""
+    yield judged(
+        "Figure 1",
+        "a local tolerance has a lower NLL than Deep Ensembles",
+        "local",
+        lower(results, [DATASET], bvm(LOCAL), DEEP, "nll"),
+    )
+
+
+def figures(results: Results) -> Sequence[Drawing]:
+    """The paper's three panels, NLL beside them, and ours; first draw."""
+    from accord import plots
+
+    panels = {
+        "MSE ensemble of 5": MSE,
+        "NLL (Deep Ensembles), 5": DEEP,
+        "single BVM, as printed": bvm(AS_PRINTED, method="BVM single"),
+        "BVM ensemble of 5, as printed": bvm(AS_PRINTED),
+        "BVM ensemble of 5, smoothed": bvm(SMOOTHED),
+        "BVM, local tolerance (ours)": bvm(LOCAL),
+    }
+    found = {title: results.at(DATASET, source) for title, source in panels.items()}
+    if not all(records and records[0].split == 0 for records in found.values()):
+        return []
+    [toy] = folds(DATASET, "toy", [0])
+    fig, axes = plots.figure(3, 2, height=9.0)
+    for place, (ax, (title, records)) in enumerate(zip(axes, found.items(), strict=True)):
+        plots.envelope(
+            x=TOY_GRID,
+            mean=records[0].curves["mean"],
+            std=records[0].curves["std"],
+            n_std=3.0,
+            truth=TOY_GRID**3,
+            x_data=toy.X_train[:, 0],
+            y_data=toy.y_train,
+            show_legend=place == 0,
+            ax=ax,
+        )
+        ax.set(title=title, ylim=(-220, 220))
+    return [("figure1", fig, "Cubic toy: predictions with bands of three standard deviations")]
+
+
+STUDY = Study(
+    name=NAME,
+    title="Figure 1: the cubic toy",
+    about=(
+        "Twenty points of t = x³ + N(0, 3²), one hidden layer of 100 units, ε = 1; the spread of "
+        "an MSE ensemble, NLL, a single BVM network and a BVM ensemble, ±3σ."
+    ),
+    departures=DEPARTURES,
+    groups=GROUPS,
+    tables=tables,
+    claims=claims,
+    beyond=beyond,
+    figures=figures,
+)

@@ -1,0 +1,97 @@
+"""The page and the README's table: the numbers that the reproduction has written, and no others."""
+
+from pathlib import Path
+
+import pytest
+from invented import invented
+
+from accord.paper import STUDIES, claim_grid, group_sentences, study_named
+from accord.paper.claims import Verdict
+from accord.paper.page import END, START, markdown_page, results_table, update_readme
+from accord.paper.records import Cell
+from accord.paper.reproduction import Part, Reproduction
+from accord.paper.results import Results
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    levels = {"plain": 4.0, "as printed": 3.0, "smoothed": 2.0, "local": 1.0}
+
+    def nll(cell: Cell) -> float:
+        return levels[cell.source.predictive] if cell.source.recipe == "printed" else 0.5
+
+    (tmp_path / "tables").mkdir()
+    for study in ("table1", "table3"):
+        for table in study_named(study).tables(invented(nll)):
+            (tmp_path / "tables" / f"{table.name}.csv").write_text(table.to_csv())
+    return tmp_path
+
+
+def test_numbers_come_from_the_tables(folder: Path) -> None:
+    [row] = [line for line in results_table(folder).splitlines() if line.startswith("| Wine ")]
+    cells = [cell.strip() for cell in row.strip("|").split("|")]
+    outliers = ["3.15", "1.47", "4.00 ± 0.00", "3.00 ± 0.00", "2.00 ± 0.00", "1.00 ± 0.00"]
+    assert cells == ["Wine", *outliers, "0.50 ± 0.00", "0.50 ± 0.00"]
+
+
+def test_only_what_is_between_the_markers_changes(folder: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text(f"before\n{START}\nold\n{END}\nafter\n")
+    update_readme(readme, folder)
+    text = readme.read_text()
+    assert text.startswith(f"before\n{START}\n| dataset |")
+    assert text.endswith(f"\n{END}\nafter\n")
+    assert "old" not in text
+    update_readme(readme, folder)
+    assert readme.read_text() == text
+
+
+def test_a_readme_without_markers_is_refused(folder: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("nothing")
+    with pytest.raises(ValueError, match="must hold the lines"):
+        update_readme(readme, folder)
+    assert readme.read_text() == "nothing"
+
+
+def outcome_of(results: Results) -> Reproduction:
+    parts = tuple(
+        Part(s, tuple(s.tables(results)), tuple(s.claims(results)), tuple(s.beyond(results)), ())
+        for s in STUDIES
+    )
+    summary = {"versions": {"accord": "0"}, "date": "2000-01-01", "protocol": "full"}
+    return Reproduction(parts, False, (), (), summary)
+
+
+class TestPage:
+    def test_the_first_screen_has_a_sentence_per_study_and_the_grid(self) -> None:
+        outcome = outcome_of(invented())
+        first = markdown_page(outcome).split("## Figure 1")[0]
+        assert first.count("\n- ") == len(STUDIES)
+        assert first.count("\n| ") == len(claim_grid(outcome.claims)) + 2
+        assert "local" not in first, "what is ours comes later"
+
+    def test_every_claim_is_judged_under_both_predictives(self) -> None:
+        for row in claim_grid(outcome_of(invented()).claims):
+            assert [v.predictive for v in row.verdicts if v] == ["as printed", "smoothed"]
+
+    def test_sentences_count(self) -> None:
+        def verdict(predictive: str, outcome: str) -> Verdict:
+            return Verdict("T", "c", predictive, outcome, "")  # type: ignore[arg-type]
+
+        claims = (
+            verdict("as printed", "undecided"),
+            verdict("as printed", "does not hold"),
+            verdict("smoothed", "holds"),
+            verdict("smoothed", "holds"),
+        )
+        part = Part(study_named("table3"), (), claims, (), ())
+        assert group_sentences([part]) == [
+            "Table 3: test NLL on the most anomalous tenth: as printed, 1 does not and 1 is "
+            "undecided; smoothed, 2 hold."
+        ]
+
+    def test_each_study_opens_with_its_departures(self) -> None:
+        page = markdown_page(outcome_of(invented()))
+        assert page.count("| paper says | we do | why |") == len(STUDIES)
+        assert all(d.ours in page for study in STUDIES for d in study.departures)

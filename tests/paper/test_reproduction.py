@@ -1,0 +1,145 @@
+"""The whole way, on the studies that need no data: run, write, run again for nothing."""
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from accord.paper import reproduce, reproduction
+from accord.paper.reproduction import Reproduction
+from accord.paper.runner import TerminalProgress
+from accord.paper.stacks import Stack
+from accord.paper.table3 import GROUPS
+
+
+@dataclass
+class Heard:
+    """A listener that remembers."""
+
+    to_do: list[int] = field(default_factory=list)
+    done: list[str] = field(default_factory=list)
+    messages: list[str] = field(default_factory=list)
+
+    def planned(self, stacks: list[Stack], *, done: int, jobs: int) -> None:
+        self.to_do.append(len(stacks))
+
+    def started(self, stack: Stack) -> None: ...
+
+    def finished(self, stack: Stack, *, seconds: float, networks: int) -> None:
+        self.done.append(stack.label)
+
+    def failed(self, stack: Stack, reason: str) -> None:
+        raise AssertionError(reason)
+
+    def said(self, message: str) -> None:
+        self.messages.append(message)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("results")
+
+
+@pytest.fixture(scope="module")
+def outcome(folder: Path) -> Reproduction:
+    return reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1)
+
+
+def test_everything_is_written(outcome: Reproduction, folder: Path) -> None:
+    for name in (
+        "README.md",
+        "summary.json",
+        "verdicts.csv",
+        "tables/figure1.csv",
+        "tables/expansion.md",
+    ):
+        assert (folder / name).stat().st_size > 0
+    for name in ("figure1", "expansion"):
+        assert (folder / "figures" / f"{name}.svg").read_text().startswith("<svg")
+        assert (folder / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert not outcome.failed
+    assert list(folder.rglob("*.part")) == []
+
+
+def test_summary_says_what_it_took(outcome: Reproduction, folder: Path) -> None:
+    summary = json.loads((folder / "summary.json").read_text())
+    assert summary == outcome.summary
+    assert summary["protocol"] == "quick"
+    assert {"accord", "python", "torch", "numpy"} <= set(summary["versions"])
+    assert summary["costs"]["figure1"]["networks"] == 3 * (5 + 5 + 1 + 5) + 3 * 5
+    assert summary["costs"]["expansion"]["networks"] == 0
+
+
+def test_page_holds_claims_tables_and_figures(outcome: Reproduction, folder: Path) -> None:
+    page = (folder / "README.md").read_text()
+    assert "does not hold" in page
+    assert "### Figure 1, the toy" in page
+    assert "](figures/figure1.svg)" in page
+
+
+def test_second_run_has_nothing_to_do(outcome: Reproduction, folder: Path) -> None:
+    heard = Heard()
+    again = reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)
+    assert heard.to_do == [0]
+    assert [table.to_csv() for table in again.tables] == [t.to_csv() for t in outcome.tables]
+
+
+def test_lost_records_are_made_again(outcome: Reproduction, folder: Path) -> None:
+    victim = next((folder / "records" / "expansion").rglob("*.json"))
+    victim.unlink()
+    heard = Heard()
+    reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)
+    assert heard.done == ["expansion · cubic · formula · split 0"]
+
+
+def test_a_malformed_record_is_named_and_made_again(outcome: Reproduction, folder: Path) -> None:
+    victim = next((folder / "records" / "figure1").rglob("*.json"))
+    whole = json.loads(victim.read_text())["record"]["measures"]
+    victim.write_text('{"key": null, "record": {"measures": 3}}')
+    heard = Heard()
+    reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)
+    assert len(heard.done) == 1
+    assert any(victim.name in message for message in heard.messages)
+    assert json.loads(victim.read_text())["record"]["measures"] == whole
+
+
+def test_the_two_kinds_of_verdicts_are_counted_apart(outcome: Reproduction) -> None:
+    claims = outcome.summary["claims"]
+    assert sum(claims["as printed"].values()) == sum(claims["smoothed"].values()) == 5
+    assert sum(outcome.summary["beyond"].values()) == len(outcome.beyond) == 1
+
+
+def test_unknown_study_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="got 'table7'"):
+        reproduce(["table7"], folder=tmp_path)
+
+
+def test_missing_data_are_said_before_anything_runs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def absent(name: str) -> None:
+        raise FileNotFoundError(f"{name} must be on disk or within reach")
+
+    monkeypatch.setattr(reproduction, "load", absent)
+    heard = Heard()
+    with pytest.raises(FileNotFoundError, match="google must be on disk"):
+        reproduce(["table2"], folder=tmp_path, quick=True, listener=heard)
+    assert heard.to_do == []
+
+
+def test_progress_tells_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
+    from rich.console import Console
+
+    stack = Stack(GROUPS[0], "boston", (0, 1), "code")
+    other = Stack(GROUPS[0], "wine", (0, 1), "code")
+    with TerminalProgress(Console(width=200, force_terminal=False)) as progress:
+        progress.planned([stack, other], done=3, jobs=2)
+        progress.started(stack)
+        progress.finished(stack, seconds=3000.0, networks=30)
+        progress.failed(other, "ValueError: no")
+    shown = capsys.readouterr().out
+    assert "2 stacks of networks to train, 3 done before, 2 at a time." in shown
+    assert "[1/2] table3 · boston · ensembles · splits 0–1: 30 networks in 50 min, about" in shown
+    assert "min left" in shown
+    assert "table3 · wine · ensembles · splits 0–1 failed: ValueError: no" in shown

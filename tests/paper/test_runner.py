@@ -1,0 +1,173 @@
+"""The runner: every stack once, whatever happens to the others."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from accord.paper.records import Record, RecordStore
+from accord.paper.runner import run
+from accord.paper.stacks import Outcome, Stack, cells_of
+from accord.paper.study import Group, Model, Protocol
+
+DATASETS = ("boston", "wine", "yacht", "energy")
+PROTOCOL = Protocol("standard", DATASETS, splits=2, quick_splits=1)
+GROUP = Group("made-up", "g", PROTOCOL, (Model("M", "r", "", {}),))
+STACKS = [Stack(GROUP, dataset, (0, 1), "code") for dataset in DATASETS]
+
+
+def records_of(stack: Stack, store: RecordStore) -> Outcome:
+    for _, _, cell in cells_of(stack):
+        store.put(cell, Record(cell.source, stack.dataset, cell.split, {"nll": 1.0}))
+    return Outcome(1.0, 2)
+
+
+def wine_is_off(stack: Stack, store: RecordStore) -> Outcome:
+    if stack.dataset == "wine":
+        raise ValueError("corked")
+    return records_of(stack, store)
+
+
+def killed_once(stack: Stack, store: RecordStore) -> Outcome:
+    marker = store.folder / "killed"
+    if stack.dataset == "wine" and not marker.exists():
+        store.folder.mkdir(parents=True, exist_ok=True)
+        marker.touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return records_of(stack, store)
+
+
+def killed_always(stack: Stack, store: RecordStore) -> Outcome:
+    if stack.dataset == "wine":
+        os.kill(os.getpid(), signal.SIGKILL)
+    return records_of(stack, store)
+
+
+@dataclass
+class Heard:
+    """A listener that remembers."""
+
+    done: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def planned(self, stacks: list[Stack], *, done: int, jobs: int) -> None: ...
+
+    def started(self, stack: Stack) -> None: ...
+
+    def finished(self, stack: Stack, *, seconds: float, networks: int) -> None:
+        self.done.append(stack.dataset)
+
+    def failed(self, stack: Stack, reason: str) -> None:
+        self.failures[stack.dataset] = reason
+
+    def said(self, message: str) -> None: ...
+
+
+def run_with(
+    work: Callable[[Stack, RecordStore], Outcome], folder: Path, jobs: int
+) -> tuple[Heard, list[Stack]]:
+    heard = Heard()
+    return heard, run(STACKS, folder, jobs=jobs, listener=heard, work=work)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_every_stack_is_run_and_recorded(jobs: int, tmp_path: Path) -> None:
+    heard, failed = run_with(records_of, tmp_path, jobs)
+    assert not failed
+    assert sorted(heard.done) == sorted(DATASETS)
+    store = RecordStore(tmp_path)
+    assert all(store.get(cell) for stack in STACKS for _, _, cell in cells_of(stack))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_one_failure_does_not_stop_the_others(jobs: int, tmp_path: Path) -> None:
+    heard, failed = run_with(wine_is_off, tmp_path, jobs)
+    assert [stack.dataset for stack in failed] == ["wine"]
+    assert heard.failures == {"wine": "ValueError: corked"}
+    assert len(heard.done) == 3
+
+
+def test_a_lost_worker_is_replaced_and_its_stack_tried_again(tmp_path: Path) -> None:
+    heard, failed = run_with(killed_once, tmp_path, 2)
+    assert not failed
+    assert sorted(heard.done) == sorted(DATASETS)
+
+
+def test_a_stack_that_always_loses_its_worker_is_reported(tmp_path: Path) -> None:
+    heard, failed = run_with(killed_always, tmp_path, 2)
+    assert "wine" in heard.failures
+    assert "enough memory" in heard.failures["wine"]
+    assert [stack.dataset for stack in failed] == ["wine"]
+    assert sorted(heard.done) == ["boston", "energy", "yacht"]
+
+
+def test_no_jobs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="jobs must be at least 1, got 0"):
+        run_with(records_of, tmp_path, 0)
+
+
+# A job in the background of a shell starts with Ctrl-C ignored; the program is one in front.
+PROGRAM = """
+import signal, sys, time
+from pathlib import Path
+signal.signal(signal.SIGINT, signal.default_int_handler)
+sys.path.insert(0, {tests!r})
+import test_runner as t
+from accord.paper.runner import run
+
+def slow(stack, store):
+    (store.folder / (stack.dataset + ".pid")).write_text(str(__import__("os").getpid()))
+    if stack.dataset in ("boston", "wine"):
+        return t.records_of(stack, store)
+    time.sleep(120)
+
+run(t.STACKS, Path({folder!r}), jobs=2, listener=t.Heard(), work=slow)
+"""
+
+
+def is_running(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks at processes in /proc")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGKILL])
+def test_stopped_run_leaves_no_process_and_whole_records(
+    how: signal.Signals, tmp_path: Path
+) -> None:
+    program = PROGRAM.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    process = subprocess.Popen(
+        [sys.executable, "-c", program], stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    try:
+        workers = started_workers(tmp_path)
+        process.send_signal(how)
+        process.wait(timeout=60)
+        until = time.monotonic() + 60
+        while any(is_running(worker) for worker in workers):
+            assert time.monotonic() < until
+            time.sleep(0.05)
+    finally:
+        process.kill()
+        process.wait()
+    store = RecordStore(tmp_path)
+    done = {stack.dataset: all(store.get(c) for *_, c in cells_of(stack)) for stack in STACKS}
+    assert done == {"boston": True, "wine": True, "yacht": False, "energy": False}
+
+
+def started_workers(folder: Path) -> list[int]:
+    """Process numbers of the two workers, once both are at their long stacks."""
+    notes = [folder / "yacht.pid", folder / "energy.pid"]
+    until = time.monotonic() + 120
+    while not all(note.exists() and note.read_text() for note in notes):
+        assert time.monotonic() < until
+        time.sleep(0.05)
+    return [int(note.read_text()) for note in notes]

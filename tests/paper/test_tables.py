@@ -1,0 +1,164 @@
+"""Tables: our numbers in the right places, beside the right published ones."""
+
+import csv
+import io
+import math
+from itertools import count
+
+import pytest
+from invented import invented
+
+from accord.paper import STUDIES, study_named, table1, table3
+from accord.paper.published import Figure
+from accord.paper.records import Cell
+from accord.paper.results import Estimate, Results
+from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
+from accord.paper.tables import Table, formatted
+
+
+def named(study: str, name: str, results: Results) -> Table:
+    [table] = [table for table in study_named(study).tables(results) if table.name == name]
+    return table
+
+
+def cells(table: Table, row: str) -> dict[str, str]:
+    lines = [line for line in table.to_markdown().splitlines() if line.startswith("|")]
+    head = [word.strip() for word in lines[0].strip("|").split("|")]
+    [body] = [line for line in lines if line.startswith(f"| {row} |")]
+    words = [word.strip().strip("*†") for word in body.strip("|").split("|")]
+    return dict(zip(head, words, strict=True))
+
+
+class Numbered:
+    """A different number for every source and dataset."""
+
+    def __init__(self) -> None:
+        self._next = count(10)
+        self._seen: dict[tuple[Source, str], int] = {}
+
+    def __call__(self, cell: Cell) -> float:
+        key = (cell.source, cell.dataset)
+        if key not in self._seen:
+            self._seen[key] = next(self._next)
+        return float(self._seen[key])
+
+
+def test_every_number_stands_where_it_belongs() -> None:
+    results = invented(Numbered())
+    row = cells(named("table3", "table3", results), "Boston housing")
+    assert row["Deep Ensembles, paper"] == "4.51"
+    assert row["BVM, paper"] == "3.92"
+    assert (row["N"], row["d"]) == ("506", "13")
+    for heading, source in {
+        "Deep Ensembles, ours": table3.deep(),
+        "BVM as printed, ours": table3.bvm(AS_PRINTED),
+        "BVM smoothed, ours": table3.bvm(SMOOTHED),
+    }.items():
+        assert row[heading] == formatted(results.estimate("boston", source, "nll"))
+    other = cells(named("table3", "table3-ours", results), "Boston housing")
+    assert other["local"] == formatted(results.estimate("boston", table3.bvm(LOCAL), "nll"))
+
+
+def test_far_from_the_published_number_is_marked() -> None:
+    def line(level: float) -> str:
+        table = named("table1", "table1-nll", invented(lambda cell: level))
+        return next(row for row in table.to_markdown().splitlines() if "Boston" in row)
+
+    error = math.hypot(0.01 / math.sqrt(19), 0.08, 0.01 / math.sqrt(12))
+    assert "†" not in line(2.52 + 1.9 * error).split("2.52 ± 0.08")[1]
+    assert "†" in line(2.52 + 2.1 * error).split("2.52 ± 0.08")[1]
+
+
+def test_the_lowest_is_bold_on_both_sides() -> None:
+    def nll(cell: Cell) -> float:
+        return 1.0 if cell.source == table3.bvm(SMOOTHED) else 2.0
+
+    lines = named("table3", "table3", invented(nll)).to_markdown().splitlines()
+    [boston] = [line for line in lines if line.startswith("| Boston")]
+    assert boston.count("**") == 4
+    assert "**3.92**" in boston
+    assert "**1.00 ± 0.00†**" in boston
+
+
+def test_shift_columns() -> None:
+    row = cells(named("table3", "table3-shifts", invented()), "Yacht")
+    assert row["of the mean, paper"] == "0.26"
+    assert row["of the variance, paper"] == "0.10"
+
+
+def test_calibration_reads_both_studies_with_four_decimals() -> None:
+    row = cells(named("calibration", "calibration-ece", invented()), "Energy")
+    assert row["MSE Ensemble, paper"] == "0.3513"
+    assert row["MSE Ensemble, ours"] == "0.0300 ± 0.0000"
+    assert row["Deep Ensembles, ours"] == "0.0300 ± 0.0000"
+
+
+def test_stocks_by_method() -> None:
+    row = cells(named("table2", "table2-sigmoid", invented()), "BVM eps=0.1, as printed")
+    assert row["NLL, paper"] == "5.13"
+    assert row["inside 95 %"] == "0.90 ± 0.00"
+
+
+def test_stocks_say_which_heads_reproduce_the_printed_number() -> None:
+    def nll(cell: Cell) -> float:
+        return 5.2 if cell.source.recipe == "identity mean" else 4.0
+
+    assert "The identity mean is nearer." in named("table2", "table2-sigmoid", invented(nll)).note
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_full_records_leave_no_blank(study: object) -> None:
+    """Every source that a table names is one that a run answers."""
+    for table in study.tables(invented()):  # type: ignore[attr-defined]
+        for column in table.columns:
+            assert all(e.ours is not None for e in column.entries if e.source is not None)
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_every_caption_says_what_is_scored(study: object) -> None:
+    for table in study.tables(invented()):  # type: ignore[attr-defined]
+        if any("nll" in e.measure for column in table.columns for e in column.entries):
+            assert "Scored density" in table.note
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_csv_has_every_number_once(study: object) -> None:
+    for table in study.tables(invented()):  # type: ignore[attr-defined]
+        rows = list(csv.DictReader(io.StringIO(table.to_csv())))
+        keys = ("dataset", "measure", "method", "recipe", "predictive")
+        places = [tuple(row[key] for key in keys) for row in rows]
+        assert len(places) == len(set(places)) > 0
+        entries = [e for column in table.columns if not column.is_printed for e in column.entries]
+        ours = [entry.ours.value for entry in entries if entry.ours]
+        assert [float(row["value"]) for row in rows] == pytest.approx(ours, rel=1e-5)
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)
+def test_missing_records_leave_blanks(study: object) -> None:
+    for table in study.tables(Results([])):  # type: ignore[attr-defined]
+        assert "–" in table.to_markdown()
+        assert "nan" not in table.to_markdown() + table.to_csv()
+
+
+def test_no_table_is_wider_than_a_page() -> None:
+    for study in STUDIES:
+        assert all(len(table.head) <= 12 for table in study.tables(invented()))
+
+
+def test_rates_have_tables_of_their_own() -> None:
+    names = {table.name for table in table1.STUDY.tables(invented())}
+    assert {"table1-nll", "table1-nll-rate", "table1-nll-ours", "table1-rmse"} <= names
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (None, "–"),
+        (Estimate(-1.204, 0.0213, 20), "−1.20 ± 0.02"),
+        (Estimate(0.0042, 0.00031, 20), "0.0042 ± 0.0003"),
+        (Estimate(3.0, math.nan, 1), "3.00"),
+        (Figure(0.1, 0.0, 2), "0.10 ± 0.00"),
+    ],
+)
+def test_numbers_are_written_as_in_the_paper(number: Estimate | Figure | None, text: str) -> None:
+    assert formatted(number) == text
