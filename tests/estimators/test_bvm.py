@@ -16,7 +16,7 @@ from accord import BVMRegressor
 from accord.distributions import Mixture, Normal
 from accord.estimators import fit_together
 
-QUICK = {"epochs": 10, "random_state": 0, "tolerance": 0.02}
+QUICK = {"epochs": 10, "random_state": 0, "tolerance": "2%"}
 
 
 def make_sine(n=200, noise=0.1, seed=0):
@@ -45,7 +45,7 @@ class TestTheKnownAnswer:
         x = rng.uniform(-1, 1, size=(4000, 1))
         y = self.S * rng.normal(size=4000)
         model = BVMRegressor(
-            tolerance=np.full(4000, ratio * self.S),
+            tolerance=ratio * self.S,
             n_members=2,
             target_scaling="standard",
             mean_head="identity",
@@ -127,7 +127,7 @@ def test_uncertainty_grows_away_from_the_data(sine):
 def test_the_choice_of_tolerance_is_shown(sine, choice):
     model = BVMRegressor(tolerance=choice, random_state=0, epochs=5, n_members=2).fit(*sine)
     curve = model.tolerance_curve_
-    assert model.tolerance_ == curve.chosen
+    assert model.tolerance_ == pytest.approx(curve.chosen * np.ptp(sine[1]))
     assert curve.chosen in curve.values
     if choice == "validate":
         assert curve.values[np.argmin(curve.in_distribution)] == curve.chosen
@@ -144,7 +144,7 @@ def test_a_learnt_tolerance_finds_the_width_of_uniform_errors():
     model = BVMRegressor(
         tolerance="learn", random_state=0, epochs=40, n_members=2, hidden=(8,), learning_rate=0.01
     ).fit(x, y)
-    assert model.tolerance_ * np.ptp(y) == pytest.approx(0.5, rel=0.1)
+    assert model.tolerance_ == pytest.approx(0.5, rel=0.1)
 
 
 def test_a_learnt_tolerance_is_in_each_targets_units(sine):
@@ -162,15 +162,18 @@ def test_a_learnt_tolerance_needs_known_targets(sine):
         BVMRegressor(**(QUICK | {"tolerance": "learn"})).fit(x, y, y_lower=y, y_upper=upper)
     given = BVMRegressor(**(QUICK | {"tolerance": "learn"}))
     given.fit(x, y, y_tolerance=0.1, y_lower=y, y_upper=upper)
-    assert given.tolerance_ == pytest.approx(0.1 / np.ptp(y))
+    assert given.tolerance_ == pytest.approx(0.1)
 
 
 def test_row_tolerances_in_target_units(sine):
     x, y = sine
-    by_number = BVMRegressor(**(QUICK | {"tolerance": 0.02})).fit(x, y)
-    eps = np.full(len(y), 0.02 * np.ptp(y))
-    by_rows = BVMRegressor(**QUICK).fit(x, y, y_tolerance=eps)
+    eps = 0.02 * np.ptp(y)
+    by_number = BVMRegressor(**(QUICK | {"tolerance": eps})).fit(x, y)
+    by_share = BVMRegressor(**(QUICK | {"tolerance": "2%"})).fit(x, y)
+    by_rows = BVMRegressor(**QUICK).fit(x, y, y_tolerance=np.full(len(y), eps))
     np.testing.assert_allclose(by_number.predict(x), by_rows.predict(x), atol=1e-5)
+    np.testing.assert_allclose(by_number.predict(x), by_share.predict(x), atol=1e-5)
+    assert by_number.tolerance_ == eps
 
 
 def test_known_measurement_error_is_not_predicted():
@@ -283,7 +286,7 @@ def test_partial_fit_learns_from_batches(sine):
 
 def test_partial_fit_keeps_tolerance_and_range(sine):
     x, y = sine
-    model = BVMRegressor(**(QUICK | {"tolerance": 0.05})).partial_fit(x, y)
+    model = BVMRegressor(**(QUICK | {"tolerance": "5%"})).partial_fit(x, y)
     plan = model._plan(x[:2], y[:2], goes_on=True, epochs=1)
     expected = 0.05 * np.ptp(y) / model.y_scale_
     np.testing.assert_allclose(plan.tasks[0].columns["tolerance"], np.tile(expected, (2, 1)))
@@ -298,7 +301,7 @@ def test_partial_fit_goes_on_learning_the_tolerance(sine):
         seen.append(model.tolerance_)
     assert len(set(seen)) == 4
     started = model._plan(x, y, goes_on=True, epochs=1).tasks[0].extra
-    assert np.exp(started) * model.y_scale_ / model.target_range_ == pytest.approx(seen[-1])
+    assert np.exp(started) * model.y_scale_ == pytest.approx(seen[-1])
 
 
 @pytest.mark.parametrize("change", [{"hidden": (9,)}, {"n_members": 4}, {"hidden": (20, 20)}])
@@ -309,7 +312,7 @@ def test_going_on_needs_the_same_networks(sine, change):
 
 
 def test_training_that_diverges_says_so(sine):
-    model = BVMRegressor(**(QUICK | {"tolerance": 0.01, "learning_rate": 1e38}))
+    model = BVMRegressor(**(QUICK | {"tolerance": "1%", "learning_rate": 1e38}))
     with (
         pytest.warns(RuntimeWarning, match="diverged"),
         pytest.raises(ValueError, match="must reach a finite loss"),
@@ -350,7 +353,7 @@ def test_pickle_keeps_predictions(fitted, sine):
 def test_presets_hold_the_papers_settings():
     table1 = BVMRegressor.preset("table1")
     assert (table1.optimizer, table1.learning_rate, table1.batch_size) == ("adamw", 3e-4, 32)
-    assert (table1.tolerance, table1.predictive, table1.epochs) == (0.01, "model", 40)
+    assert (table1.tolerance, table1.predictive, table1.epochs) == ("1%", "model", 40)
     assert table1.variance_floor <= 1e-12
     assert BVMRegressor.preset("table1-protein").hidden == (100,)
     assert BVMRegressor.preset("stocks-identity").mean_head == "identity"
@@ -379,7 +382,9 @@ def test_targets_may_stay_as_they_are():
     ("settings", "message"),
     [
         ({"tolerance": -0.1}, "tolerance must be non-negative, got -0.1"),
-        ({"tolerance": "locale"}, "tolerance must be one of"),
+        ({"tolerance": "locale"}, "tolerance must be a number in target units, a percentage"),
+        ({"tolerance": np.ones(3)}, "tolerance must be one number"),
+        ({"tolerance": math.inf}, "tolerance must be finite"),
         ({"n_members": 0}, "n_members"),
         ({"variance_floor": -1e-6}, "variance_floor must be non-negative"),
         ({"activation": "sigmoid"}, "activation must be one of"),

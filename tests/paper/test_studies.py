@@ -6,7 +6,7 @@ import pytest
 
 from accord import estimators
 from accord.datasets import names
-from accord.estimators.presets import PRESETS, RECIPES, in_fractions
+from accord.estimators import PRESETS, RECIPES
 from accord.paper import STUDIES, Study, study_named, table1, table2, table3, toy
 from accord.paper.stacks import stacks_of
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Group, Model, Source
@@ -35,7 +35,7 @@ def model_of(source: Source) -> Model:
 @pytest.mark.parametrize(("group", "model"), MODELS)
 def test_estimators_take_the_settings(group: Group, model: Model) -> None:
     for dataset in group.protocol.datasets:
-        settings = in_fractions(model.settings_on(dataset))
+        settings = model.settings_on(dataset)
         estimator = getattr(estimators, model.estimator)(**settings)
         for predictive in model.predictives:
             asked = {**settings, **predictive.settings}
@@ -105,7 +105,7 @@ def test_papers_networks(recipe: str) -> None:
 )
 def test_presets_say_the_same(preset: str, source: Source) -> None:
     model = model_of(source)
-    settings = in_fractions({**model.settings, **AS_PRINTED.settings})
+    settings = {**model.settings, **AS_PRINTED.settings}
     ours = estimators.BVMRegressor(**settings).get_params()
     theirs = estimators.BVMRegressor.preset(preset).get_params()
     different = {name for name in ours if ours[name] != theirs[name]}

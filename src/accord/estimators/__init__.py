@@ -7,10 +7,13 @@ from accord.estimators.ensemble import NetworkEnsembleRegressor
 from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.pbp import PBPRegressor
+from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.together import fit_together
 from accord.estimators.tolerance import target_knowledge
 
 __all__ = [
+    "PRESETS",
+    "RECIPES",
     "BVMRegressor",
     "DeepEnsembleRegressor",
     "DistributionalRegressor",

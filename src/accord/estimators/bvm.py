@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from accord._checks import check_choice, check_non_negative
+from accord._checks import check_choice, check_finite, check_non_negative, check_scalar
 from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
@@ -25,19 +25,20 @@ from accord.estimators.predictive import (
     family_with_moments,
     member_moments,
 )
-from accord.estimators.presets import PRESETS, in_fractions
+from accord.estimators.presets import PRESETS
 from accord.estimators.tolerance import (
     CHOICES,
     FALLBACK,
     MIN_ROWS,
     RELATIVE_FALLBACK,
     Candidate,
-    Choice,
     Search,
     ToleranceCurve,
     ToleranceRule,
     growth_for,
+    percentage,
     softened,
+    stated_half_width,
     target_knowledge,
 )
 from accord.losses.bvm import family_with_variance
@@ -58,7 +59,7 @@ from accord.training import (
 )
 from accord.trust import Growth
 
-Tolerance = float | Literal["learn"] | Choice | ArrayLike
+Tolerance = float | str
 # Where a learnt tolerance starts, as a fraction of the range: of the order of the first σ, since
 # its gradient vanishes like (ε/σ)².
 _LEARNT_FROM = 0.25
@@ -74,10 +75,11 @@ class BVMRegressor(NetworkEnsembleRegressor):
     0 at the training rows, so that training is then NLL, and grows where there are none.
 
     Args:
-        tolerance: ε. A number is a fraction of the targets' range (0: exact agreement, NLL); an
-            array has a value per row in target units; ``"learn"`` trains it; ``"validate"`` and
+        tolerance: ε. A number is in the target's units (0: exact agreement, NLL); ``"1%"`` is a
+            share of the training targets' range; ``"learn"`` trains it; ``"validate"`` and
             ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
-            lets it grow away from the data (:mod:`accord.estimators.tolerance`).
+            lets it grow away from the data (:mod:`accord.estimators.tolerance`). Tolerances that
+            differ by row go to ``fit(y_tolerance=...)``.
         family: Predictive family of a member.
         df: Degrees of freedom of the Student-t family.
         predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
@@ -89,8 +91,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
         Others as in :class:`~accord.estimators.ensemble.NetworkEnsembleRegressor`.
 
     Attributes:
-        tolerance_: ε in use, as a fraction of the targets' range (ε₀ if local; the members' mean
-            if learnt; the root mean square if given per row).
+        tolerance_: ε in use, in the target's units (ε₀ if local; the members' mean if learnt; the
+            root mean square if given per row); an array (T,) for several targets.
         tolerance_curve_: Scores behind the choice of ε, or None if there was none.
         parameters_: The members' weights and biases, with a leading member axis.
         history_: (epochs, M) training loss.
@@ -167,7 +169,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         16
         """
         check_choice("preset", name, tuple(PRESETS))
-        return cls(**in_fractions({**PRESETS[name], **overrides}))
+        return cls(**{**PRESETS[name], **overrides})
 
     def without_tolerance(self) -> Self:
         """This fitted model, predicting the networks alone: ``predictive="model"``."""
@@ -190,8 +192,6 @@ class BVMRegressor(NetworkEnsembleRegressor):
         goes_on = self._continues() if goes_on is None else goes_on
         rows = self._rows(X, y, sample_weight, reset=not goes_on)
         self._check_own_settings()
-        if y_tolerance is None and np.ndim(self.tolerance) > 0:
-            y_tolerance = self.tolerance
         known = target_knowledge(
             rows.y, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
         )
@@ -226,7 +226,8 @@ class BVMRegressor(NetworkEnsembleRegressor):
             curve = search.choose(
                 [self._scores(c, members, test, search.rules(c)) for c, members, test in results]
             )
-            chosen = Candidate(rows, curve.chosen, growth_for(choice, rows))
+            half_width = curve.chosen * Scaling.range(rows.y).scale
+            chosen = Candidate(rows, half_width, growth_for(choice, rows))
             return self._final_plan(chosen, settings, curve=curve)
 
         return self._plan_for(search.candidates, settings, finish)
@@ -272,24 +273,29 @@ class BVMRegressor(NetworkEnsembleRegressor):
         check_non_negative("variance_floor", self.variance_floor)
         family_with_variance(self.family, self.df)
         if isinstance(self.tolerance, str):
-            check_choice("tolerance", self.tolerance, ("learn", *CHOICES))
+            if self.tolerance not in ("learn", *CHOICES):
+                percentage(self.tolerance)
         else:
             remedy = "Use 0 for exact agreement (NLL)."
+            check_scalar("tolerance", self.tolerance)
             check_non_negative("tolerance", self.tolerance, remedy=remedy)
+            check_finite("tolerance", self.tolerance, remedy=remedy)
 
     def _candidate(self, rows: Rows, goes_on: bool) -> Candidate:
         """The ensemble to train where there is nothing to choose."""
         if goes_on:
-            return Candidate(rows, self.tolerance_, self.growth_, self.target_range_)
+            kept = np.atleast_1d(self.tolerance_)
+            return Candidate(rows, kept, self.growth_, self.target_range_)
+        target_range = Scaling.range(rows.y).scale
         if "tolerance" in rows.more:
-            ratio = rows.more["tolerance"] / Scaling.range(rows.y).scale
             # the root mean square, so that the smoothed variance is right on average
-            return Candidate(rows, float(np.sqrt(np.mean(ratio**2))))
+            return Candidate(rows, np.sqrt(np.mean(rows.more["tolerance"] ** 2, axis=0)))
         if self.tolerance == "learn":
-            return Candidate(rows, _LEARNT_FROM)
-        if isinstance(self.tolerance, str):
-            return Candidate(rows, FALLBACK, growth_for(self.tolerance, rows))
-        return Candidate(rows, float(self.tolerance))  # type: ignore[arg-type]
+            return Candidate(rows, _LEARNT_FROM * target_range)
+        if self.tolerance in CHOICES:
+            half_width = FALLBACK * target_range
+            return Candidate(rows, half_width, growth_for(str(self.tolerance), rows))
+        return Candidate(rows, stated_half_width(self.tolerance, target_range))
 
     def _candidate_task(self, candidate: Candidate, seeds: list[int], goes_on: bool) -> Task:
         x_scaling, y_scaling = self._scalings(candidate.rows, goes_on)
@@ -325,7 +331,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         self.tolerance_curve_: ToleranceCurve | None = curve
         self.growth_: Growth | None = candidate.growth
         self.target_range_ = candidate.target_range
-        self.tolerance_ = candidate.tolerance
+        self.tolerance_ = self._of_targets(candidate.tolerance)
         self.relative_tolerance_ = 0.0 if candidate.growth is None else RELATIVE_FALLBACK
         if curve is not None:
             self.relative_tolerance_ = curve.relative
@@ -335,7 +341,11 @@ class BVMRegressor(NetworkEnsembleRegressor):
         learnt = np.exp(members.extra.astype(np.float64))
         self.member_tolerance_ = learnt * self.y_scale_ if learnt.size else learnt
         if learnt.size:
-            self.tolerance_ = float((self.member_tolerance_ / self.target_range_).mean())
+            self.tolerance_ = self._of_targets(self.member_tolerance_.mean(axis=0))
+
+    def _of_targets(self, values: Floats) -> Any:
+        """(T,) as the user gave the targets: a number for a single one."""
+        return float(values[0]) if self.single_output_ else values
 
     def _scores(
         self, candidate: Candidate, trained: Trained, test: Rows, rules: list[ToleranceRule]
@@ -386,7 +396,6 @@ class BVMRegressor(NetworkEnsembleRegressor):
         """The tolerance at each row in target units, broadcastable to (M, N, T)."""
         if self.member_tolerance_.size:
             return np.asarray(self.member_tolerance_[:, None])
-        rule = ToleranceRule(
-            self.tolerance_, self.target_range_, self.growth_, self.relative_tolerance_
-        )
+        half_width, kappa = np.atleast_1d(self.tolerance_), self.relative_tolerance_
+        rule = ToleranceRule(half_width, self.target_range_, self.growth_, kappa)
         return rule.at(None if self.growth_ is None else self.growth_(X), mean, std)

@@ -9,8 +9,6 @@ in target units, since its targets are not scaled.
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["PRESETS", "RECIPES", "in_fractions"]
-
 Settings = Mapping[str, Any]
 
 # The paper states no floor. In float32 a variance may still reach 0, and its logarithm minus
@@ -94,18 +92,3 @@ PRESETS: Mapping[str, Settings] = {
     "table3": _preset("table3", "1%"),
     "toy": _preset("toy", 1.0),
 }
-
-
-def in_fractions(settings: Settings) -> dict[str, Any]:
-    """Settings whose tolerance, where it is a percentage, is the fraction that BVMRegressor takes.
-
-    Example:
-        >>> in_fractions({"tolerance": "1%", "epochs": 40})
-        {'tolerance': 0.01, 'epochs': 40}
-        >>> in_fractions({"tolerance": "local"})
-        {'tolerance': 'local'}
-    """
-    tolerance = settings.get("tolerance")
-    if isinstance(tolerance, str) and tolerance.endswith("%"):
-        return {**settings, "tolerance": float(tolerance.removesuffix("%")) / 100}
-    return dict(settings)

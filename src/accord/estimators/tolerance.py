@@ -49,6 +49,34 @@ MIN_ROWS = 100
 FALLBACK, RELATIVE_FALLBACK = 0.02, 1.0
 
 
+def stated_half_width(tolerance: float | str, target_range: Floats) -> Floats:
+    """A tolerance in target units: a number is one already, "1%" is of each target's range.
+
+    **Shape**: target_range (T,) → (T,).
+
+    >>> stated_half_width("1%", np.array([50.0, 200.0])), stated_half_width(0.5, np.array([50.0]))
+    (array([0.5, 2. ]), array([0.5]))
+    """
+    if isinstance(tolerance, str):
+        return percentage(tolerance) * target_range
+    return np.full(len(target_range), float(tolerance))
+
+
+def percentage(text: str) -> float:
+    """The share that "1%" stands for; a ``ValueError`` says what else may be written."""
+    number = text.strip().removesuffix("%")
+    try:
+        value = float(number) if text.strip().endswith("%") else -1.0
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < np.inf:
+        raise ValueError(
+            f"tolerance must be a number in target units, a percentage of the targets' range such "
+            f"as '1%', or one of 'learn', {', '.join(map(repr, CHOICES))}, got {text!r}."
+        )
+    return value / 100
+
+
 @dataclass(frozen=True)
 class ToleranceCurve:
     """Mean NLL against tolerance on the inner splits, and what was chosen.
@@ -145,12 +173,14 @@ def _widest_as_good(scores: Floats) -> NDArray[np.bool_]:
 class Candidate:
     """An ensemble to train: its rows, its tolerance, and how the tolerance grows, if it is local.
 
-    ``tolerance`` is a fraction of the targets' range. Rows that come with tolerances of their own
-    use those; a local tolerance is 0 at the rows that it is trained on.
+    Rows that come with tolerances of their own use those; a local tolerance is 0 at the rows that
+    it is trained on.
+
+    **Shape**: tolerance (T,), in target units.
     """
 
     rows: Rows
-    tolerance: float
+    tolerance: Floats
     growth: Growth | None = None
     kept_range: Floats | None = None  # in place of these rows' own
 
@@ -163,7 +193,7 @@ class Candidate:
         """What the objective needs of each row, in scaled units."""
         rows, scale = self.rows, y_scaling.scale
         columns = {"target": y_scaling.scaled(rows.y)}
-        constant = 0.0 if self.growth is not None else self.tolerance * self.target_range
+        constant = 0.0 if self.growth is not None else self.tolerance
         half_width = rows.more.get("tolerance", np.broadcast_to(constant, rows.y.shape))
         columns["tolerance"] = half_width / scale
         if "std" in rows.more:
@@ -178,21 +208,20 @@ class Candidate:
 class ToleranceRule:
     """The tolerance at new rows, in target units.
 
-    **Shape**: target_range (T,); ``at`` gives (N, T) for N rows.
+    **Shape**: tolerance and target_range (T,); ``at`` gives (N, T) for N rows.
     """
 
-    tolerance: float
+    tolerance: Floats
     target_range: Floats
     growth: Growth | None = None
     relative: float = 0.0
 
     def at(self, growth_values: Floats | None, mean: Floats, std: Floats) -> Floats:
         """ε(x) from the growth at the rows and the members' moments there, each (M, N, T)."""
-        constant = self.tolerance * self.target_range
         if self.growth is None or growth_values is None:
-            return np.broadcast_to(constant, mean.shape[1:])
+            return np.broadcast_to(self.tolerance, mean.shape[1:])
         total = np.sqrt((std**2).mean(axis=0) + mean.var(axis=0))
-        unit = constant + self.relative * total
+        unit = self.tolerance + self.relative * total
         return self.growth.half_width(growth_values, unit=unit, target_range=self.target_range)
 
 
@@ -217,8 +246,8 @@ class Search:
         candidates, tests = [], []
         for split in splits:
             inner = rows[split.train]
-            growth = growth_for(choice, inner)
-            candidates += [Candidate(inner, value, growth) for value in trained]
+            growth, unit = growth_for(choice, inner), Scaling.range(inner.y).scale
+            candidates += [Candidate(inner, value * unit, growth) for value in trained]
             tests += [rows[split.test]] * len(trained)
         return Search(choice, candidates, tests, np.array([split.unusual for split in splits]))
 
@@ -228,7 +257,10 @@ class Search:
         if self.choice != "local":
             return [ToleranceRule(candidate.tolerance, target_range)]
         pairs = [(value, kappa) for value in LOCAL_GRID for kappa in RELATIVE_GRID]
-        return [ToleranceRule(value, target_range, growth, kappa) for value, kappa in pairs]
+        return [
+            ToleranceRule(value * target_range, target_range, growth, kappa)
+            for value, kappa in pairs
+        ]
 
     def choose(self, scores: list[list[float]]) -> ToleranceCurve:
         """The curve and the choice, from each candidate's mean NLL under each of its rules."""

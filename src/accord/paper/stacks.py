@@ -15,7 +15,6 @@ from typing import Any
 
 from accord import estimators
 from accord.datasets import info
-from accord.estimators.presets import in_fractions
 from accord.paper.folds import Fold, curves, folds, measures
 from accord.paper.records import Cell, Record, RecordStore, fingerprint
 from accord.paper.study import Group, Model, Predictive, Source, Study
@@ -218,7 +217,7 @@ def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answe
 def _job(model: Model, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
     """The model's estimator with its rows; the split's number is its seed."""
     kind = getattr(estimators, model.estimator)
-    settings = in_fractions({**model.settings_on(dataset), **chosen})
+    settings = {**model.settings_on(dataset), **chosen}
     return kind(**settings, random_state=fold.split), fold.X_train, fold.y_train, model.fit_options
 
 

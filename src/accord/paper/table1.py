@@ -5,7 +5,7 @@ from math import hypot
 from typing import Any
 
 from accord.datasets import info
-from accord.estimators.presets import RECIPES
+from accord.estimators import RECIPES
 from accord.paper import published
 from accord.paper.claims import LEVEL, Trial, Verdict, against_printed, judged, lower, not_lower
 from accord.paper.results import Results

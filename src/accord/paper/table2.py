@@ -7,7 +7,7 @@ import numpy as np
 
 from accord.datasets import load
 from accord.distributions import Normal
-from accord.estimators.presets import RECIPES
+from accord.estimators import RECIPES
 from accord.paper.claims import Trial, Verdict, decided, judged, lower
 from accord.paper.results import Estimate, Results
 from accord.paper.study import (

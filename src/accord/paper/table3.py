@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from accord.datasets import info
-from accord.estimators.presets import RECIPES
+from accord.estimators import RECIPES
 from accord.paper import published
 from accord.paper.claims import (
     LEVEL,

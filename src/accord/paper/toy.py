@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from accord.estimators.presets import RECIPES
+from accord.estimators import RECIPES
 from accord.paper.claims import Trial, Verdict, decided, judged, lower
 from accord.paper.folds import TOY_GRID, folds
 from accord.paper.records import Record

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from accord._threads import threads_for
 from accord._types import Floats
 from accord.training.stack import Activation, forward_rows
 
@@ -72,7 +73,8 @@ def raw_outputs(
     width = max(weight.shape[0] * weight.shape[2] for weight in weights)
     chunk = max(1, _CHUNK_VALUES // width)
     pieces = []
-    with torch.inference_mode():
+    work = float(min(chunk, len(x)) * width * max(weight.shape[1] for weight in weights))
+    with torch.inference_mode(), threads_for(work):
         for start in range(0, max(len(x), 1), chunk):
             rows = torch.as_tensor(x[start : start + chunk]).to(weights[0])
             raw = forward_rows(weights, biases, rows, activation)

@@ -4,10 +4,12 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
+from accord._threads import threads_for
 from accord.training.loop import Loop
 from accord.training.stack import Architecture
 from accord.training.tasks import EpochReport, Listener, Objective, Settings, Task, Trained
@@ -41,7 +43,8 @@ def train(
     for done, numbers in enumerate(stacks):
         group = [tasks[i] for i in numbers]
         loop = Loop(group, architecture, objective, settings, _share(listener, done, len(stacks)))
-        loop.run()
+        with threads_for(_largest_product(group, architecture, settings)):
+            loop.run()
         if loop.interrupted and done + 1 < len(stacks):
             raise KeyboardInterrupt
         trained = _without_diverged(group, loop.results(), architecture, objective, settings)
@@ -60,6 +63,15 @@ def _share(listener: Listener | None, done: int, n_stacks: int) -> Listener | No
         listener(replace(progress, epoch=epoch, n_epochs=total))
 
     return tell
+
+
+def _largest_product(
+    tasks: Sequence[Task], architecture: Architecture, settings: Settings
+) -> float:
+    """Multiplications in the largest product of a step."""
+    members = sum(len(task.seeds) for task in tasks)
+    widest = max(n_in * n_out for n_in, n_out in pairwise(architecture.sizes))
+    return float(members * settings.batch_size * widest)
 
 
 def _stacks(

@@ -1,0 +1,51 @@
+"""How many threads to compute with: as many as the work is worth, and the process may have.
+
+A small product is done before a second thread has started, and threads that wait for each other
+keep their processor busy: beside other work on the machine, a fit took ten times its time.
+"""
+
+import math
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+# Multiplications in one operation from which a second thread pays, and more by its multiples.
+_WORTH_A_THREAD = 2**24
+
+
+def available() -> int:
+    """Processors that this process may use: its affinity, and its share of the machine."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
+    return max(1, math.ceil(min(count, _quota())))
+
+
+def _quota() -> float:
+    """Processors that the control group grants, infinite where it grants all."""
+    try:
+        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
+        return float(quota) / float(period)
+    except (OSError, ValueError):  # no such limit: "max", or another system
+        return math.inf
+
+
+@contextmanager
+def threads_for(multiplications: float) -> Iterator[None]:
+    """Compute with as many threads as operations of this size are worth; restored afterwards.
+
+    Never with more than torch was set to.
+
+    >>> with threads_for(100):
+    ...     torch.get_num_threads()
+    1
+    """
+    before = torch.get_num_threads()
+    worth = max(1, int(multiplications / _WORTH_A_THREAD) + 1)
+    torch.set_num_threads(max(1, min(before, available(), worth)))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
