@@ -52,6 +52,7 @@ def log_probability_of(law: Distribution, allowed: Intervals) -> Tensor:
     logs = [
         part.log_measure(
             within=lambda c, h: torch.as_tensor(law.log_within_prob(c, h)),
+            between=lambda low, high: torch.as_tensor(law.log_interval_prob(low, high)),
             below=lambda x: torch.as_tensor(law.log_interval_prob(-INFINITY, x)),
             above=lambda x: torch.as_tensor(law.log_interval_prob(x, INFINITY)),
         )

@@ -74,15 +74,26 @@ def log_mean_cdf(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
 
 
 def log_mean_within(family: StandardFamily, z: Tensor, half: Tensor, window: Tensor) -> Tensor:
-    """log of the mean of F(u + half) − F(u − half) over |u − z| ≤ window.
+    """log of the mean of F(u + half) − F(u − half) over |u − z| ≤ window."""
+    return log_mean_between(family, z - half, z + half, z, half, window)
+
+
+def log_mean_between(
+    family: StandardFamily, a: Tensor, b: Tensor, z: Tensor, half: Tensor, window: Tensor
+) -> Tensor:
+    """log of the mean of F(b + u) − F(a + u) over |u| ≤ window, for a, b = z ∓ half.
 
     The two widths may change places, the mean divided by ``half`` being symmetric in them: the
     closed form goes over the wider, the mean over the narrower.
     """
-    z, half, window = broadcast(-z.abs(), half, window)
+    a, b, z, half, window = broadcast(a, b, z, half, window)
+    flip = z > 0
+    a, b, z = torch.where(flip, -b, a), torch.where(flip, -a, b), -z.abs()
     wide, narrow = torch.maximum(half, window), torch.minimum(half, window)
-    upper = log_mean_cdf(family, z + wide, narrow)
-    drop = upper - log_mean_cdf(family, z - wide, narrow)
+    inner = half < window
+    low, high = torch.where(inner, z - window, a), torch.where(inner, z + window, b)
+    upper = log_mean_cdf(family, high, narrow)
+    drop = upper - log_mean_cdf(family, low, narrow)
     steep = drop > _STEEP
     difference = upper + log1mexp(torch.where(steep, drop, 1.0))
     mean = _replaced(difference, ~steep, _nodes_within, family, z, wide, narrow)

@@ -364,6 +364,10 @@ class Smoothable(Distribution):
     def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
         """log of the mean of P(|Y − c| ≤ half_width) over |c − center| ≤ window."""
 
+    @abstractmethod
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        """log of the mean of P(lower + u ≤ Y ≤ upper + u) over |u| ≤ window; finite bounds."""
+
 
 def torch_generator(rng: Generator) -> torch.Generator:
     """A torch generator seeded by the next number of a numpy generator."""

@@ -102,6 +102,15 @@ class Empirical(Smoothable):
         share = torch.where(width > 0, overlap.clamp(min=0) / (2 * width), 1.0 * (distance <= half))
         return share.mean(-1).log()
 
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        low, high = lower[..., None] - self._draws, upper[..., None] - self._draws
+        width = window[..., None]
+        overlap = torch.minimum(high, width) - torch.maximum(low, -width)
+        share = torch.where(
+            width > 0, overlap.clamp(min=0) / (2 * width), 1.0 * ((low <= 0) & (high >= 0))
+        )
+        return share.mean(-1).log()
+
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         count = self._draws.shape[-1]
         # The smaller tail decides, and a level that is a whole share up to rounding is that share.

@@ -19,7 +19,7 @@ from accord._numerics import (
     student_t,
 )
 from accord._numerics.student import StudentTFamily
-from accord.distributions.averages import log_cdf, log_mean_cdf, log_mean_within
+from accord.distributions.averages import log_cdf, log_mean_between, log_mean_cdf, log_mean_within
 from accord.distributions.conversion import Values, shown, to_tensors
 from accord.distributions.distribution import (
     Distribution,
@@ -80,7 +80,8 @@ class LocationScale(Smoothable):
         return log_cdf(self._family, sign * self._standard(value))
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
-        return log_between(self._family, self._standard(lower), self._standard(upper))
+        half = (upper - lower) / 2 / self._scale
+        return log_between(self._family, self._standard(lower), self._standard(upper), half)
 
     def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
         return log_within(self._family, self._standard(center), half_width / self._scale)
@@ -103,6 +104,13 @@ class LocationScale(Smoothable):
     def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
         z, s = self._standard(center), self._scale
         return log_mean_within(self._family, z, half_width / s, window / s)
+
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        a, b, s = self._standard(lower), self._standard(upper), self._scale
+        half, z = (upper - lower) / 2 / s, (a + b) / 2
+        close = half < 0.01 * z.abs()  # then the bounds' difference has fewer digits than ``half``
+        a, b = torch.where(close, z - half, a), torch.where(close, z + half, b)
+        return log_mean_between(self._family, a, b, z, half, window / s)
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         z = self._family.quantile(torch.minimum(p, q))

@@ -93,7 +93,7 @@ class Smoothed(Distribution):
         to_right, to_left = upper == torch.inf, lower == -torch.inf
         low = torch.where(to_left, torch.where(to_right, 0.0, upper), lower)
         high = torch.where(to_right, low, upper)
-        bounded = self._log_within((low + high) / 2, (high - low) / 2)
+        bounded = self._base._log_mean_between(low, high, self._tolerance)
         sign = torch.where(to_right, -1.0, 1.0).to(bounded)
         tail = self._log_tail(torch.where(to_right, low, high), sign)
         open_ended = torch.where(to_right & to_left, 0.0, tail)

@@ -67,6 +67,7 @@ class VaryingStudentT(Distribution):
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
         low, high = self._standard(lower), self._standard(upper)
+        half = (upper - lower) / 2 / self._scale
         # in the half where the interval has more of its length, so that both tails are small
         flip = low + high < 0
         low, high = torch.where(flip, -high, low), torch.where(flip, -low, high)
@@ -74,7 +75,6 @@ class VaryingStudentT(Distribution):
         beside = near + torch.log(-torch.expm1(far - near))
         across = torch.log1p(-torch.exp(near) - torch.exp(far))
         wide = torch.where(low > 0, beside, across)
-        half = 0.5 * (high - low)
         finite = torch.isfinite(half)
         center = torch.where(finite, low + half, 0.0)
         narrow = self._log_narrow(center, torch.where(finite, half, 0.0))

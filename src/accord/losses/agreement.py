@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from accord._checks import check_non_negative
-from accord._numerics import NORMAL, FamilyName, StandardFamily, log_within
+from accord._numerics import NORMAL, FamilyName, StandardFamily, log_between, log_within
 from accord.agreement import Exact, Intervals, Rule, as_rule, trace
 from accord.agreement.rule import Predicate
 from accord.distributions import Distribution, Laplace, Logistic, Normal, StudentT
@@ -117,8 +117,13 @@ class AgreementLoss(nn.Module):
 
 
 def _log_measure(family: StandardFamily, allowed: Intervals, mu: Tensor, scale: Tensor) -> Tensor:
+    def between(lower: Tensor, upper: Tensor) -> Tensor:
+        half = (upper - lower) / 2 / scale
+        return log_between(family, (lower - mu) / scale, (upper - mu) / scale, half)
+
     return allowed.log_measure(
         within=lambda center, half: log_within(family, (center - mu) / scale, half / scale),
+        between=between,
         below=lambda x: family.log_cdf((x - mu) / scale),
         above=lambda x: family.log_sf((x - mu) / scale),
     )
