@@ -24,7 +24,7 @@ from accord.agreement.rules import (
     Within,
     WithinRelative,
 )
-from accord.agreement.tracing import trace
+from accord.agreement.tracing import missed, trace
 
 __all__ = [
     "Agreement",
@@ -46,6 +46,7 @@ __all__ = [
     "Within",
     "WithinRelative",
     "as_rule",
+    "missed",
     "parse_rule",
     "probability_of_agreement",
     "trace",
