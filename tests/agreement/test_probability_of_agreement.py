@@ -48,7 +48,7 @@ MODELS = {
     "smoothed": Smoothed(Normal(MU, SIGMA), [0.0, 0.5, 2.0]),
     "mixture": Mixture(Normal([MU, MU + 1], [SIGMA, 2 * SIGMA]), weights=[0.3, 0.7]),
     "laplace mixture": Mixture(Laplace([MU, MU + 1], [SIGMA, 2 * SIGMA])),
-    "decomposed": Decomposed(Normal(MU, SIGMA), epistemic=0.1),
+    "decomposed": Decomposed(Normal(MU, SIGMA), disagreement=0.1),
     "values": MU,
 }
 DATA = {

@@ -1,5 +1,6 @@
 """What a standard family (location 0, scale 1, symmetric about 0) has to know."""
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
@@ -18,6 +19,7 @@ class StandardFamily(ABC):
 
     name: str
     variance: float
+    support: float = math.inf  # half the width of the interval outside which the density is 0
     kernel: Kernel
 
     @abstractmethod

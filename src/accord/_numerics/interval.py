@@ -51,7 +51,7 @@ def log_between(family: HasKernel, a: Tensor, b: Tensor, h: Tensor | None = None
     of their digits it would have few left.
     """
     if h is None:
-        h = 0.5 * (b - a)
+        h = 0.5 * torch.where(a == b, 0.0, b - a)
     a, b, h = torch.broadcast_tensors(a, b, h)  # type: ignore[no-untyped-call]
     return elementwise(partial(_between, family.kernel), a, b, h)
 

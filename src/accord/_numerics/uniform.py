@@ -41,6 +41,7 @@ class UniformFamily(StandardFamily):
     """The uniform family on [−1, 1]."""
 
     name = "uniform"
+    support = 1.0
     variance = 1 / 3
     kernel = UniformKernel()
 

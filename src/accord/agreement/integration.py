@@ -12,7 +12,6 @@ from torch import Tensor
 
 from accord.agreement.closed_form import log_probability_of, reflected
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.landmarks import landmarks
 from accord.agreement.monte_carlo import binomial_error
 from accord.agreement.quadrature import Integral, integrate
 from accord.agreement.rule import Rule
@@ -75,7 +74,7 @@ def _intervals_unknown(rule: Rule) -> bool:
 
 def _mass(law: Distribution, allowed: Intervals) -> Integral:
     """∫ of the density over the intervals, whose ends are ends of panels."""
-    marks = landmarks(law)
+    marks = law._landmarks(far=True)
     ends = torch.cat([allowed.lower_bounds, allowed.upper_bounds])
     edges = torch.cat([marks, ends.clamp(marks.amin(0), marks.amax(0))]).sort(dim=0).values
 
@@ -106,7 +105,7 @@ def _exchanged(rule: Rule) -> Rule:
 
 def _over_data(law: Distribution, noise: Distribution, rule: Rule) -> Integral:
     """∫ ρ(y) P(A | y) dy."""
-    own, other = landmarks(noise), landmarks(law, far=False)
+    own, other = noise._landmarks(far=True), law._landmarks(far=False)
     if _intervals_unknown(rule):
         marks, rtol, conditional = other, _TRACED_RTOL, _searched(law, rule)
     else:
@@ -127,7 +126,7 @@ def _overlap(law: Distribution, noise: Distribution, rule: Rule) -> Integral:
         log_data = torch.as_tensor(noise[rows].log_prob(points))
         return torch.where(agrees, log_model + log_data, -INFINITY)
 
-    return integrate(log_integrand, _edges(landmarks(noise), landmarks(law, far=False)))
+    return integrate(log_integrand, _edges(noise._landmarks(far=True), law._landmarks(far=False)))
 
 
 def _edges(own: Tensor, others: Tensor) -> Tensor:

@@ -17,7 +17,6 @@ import torch
 from torch import Tensor
 
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.landmarks import landmarks
 from accord.agreement.rule import Rule
 from accord.distributions import Distribution
 
@@ -114,7 +113,7 @@ def search_grid(law: Distribution, n_points: int = POINTS) -> Tensor:
 
     On a regular grid, a rule with a period of its own could hide from all points at once.
     """
-    marks = landmarks(law).sort(dim=0).values
+    marks = law._landmarks(far=True).sort(dim=0).values
     per_gap = max(4, math.ceil(n_points / (len(marks) - 1)))
     places = torch.from_numpy(np.random.default_rng(_SEED).random((per_gap, len(marks) - 1)))
     steps = (torch.arange(per_gap).double()[:, None] + places)[:, :, None] / per_gap

@@ -22,9 +22,9 @@ from accord.calibration.conformal import Conformal
 from accord.calibration.isotonic import IsotonicCalibration
 from accord.calibration.layers import ExtraLayers
 from accord.calibration.likelihood_ratio import LikelihoodRatio
-from accord.calibration.predictions import concatenated, predictive_of
+from accord.calibration.predictions import predictive_of
 from accord.calibration.variance import VarianceScaling
-from accord.distributions import Distribution
+from accord.distributions import Distribution, concatenated
 from accord.estimators import DistributionalRegressor, fit_together
 from accord.estimators.distributional import Floats, target_names
 

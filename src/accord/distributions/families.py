@@ -1,5 +1,6 @@
 """The location-scale families: a location, a scale and a standard family."""
 
+import math
 from abc import abstractmethod
 from typing import Self, final
 
@@ -22,12 +23,18 @@ from accord._numerics.student import StudentTFamily
 from accord.distributions.averages import log_cdf, log_mean_between, log_mean_cdf, log_mean_within
 from accord.distributions.conversion import Values, shown, to_tensors
 from accord.distributions.distribution import (
+    FAR_LEVELS,
+    NEAR_LEVELS,
     Distribution,
     Generator,
+    Pointwise,
     Smoothable,
     TensorMap,
+    Variances,
+    quantile_rows,
     torch_generator,
 )
+from accord.distributions.moments import mean_and_variance, score_levels
 
 _FLOOR = "Use a small positive floor."
 _LEAST = 1e-290  # variances beyond it, or its inverse, have lost digits to the range of floats
@@ -70,8 +77,44 @@ class LocationScale(Smoothable):
         heavy = isinstance(self._family, StudentTFamily) and self._family.df <= 1
         return self._location * torch.nan if heavy else self._location
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
-        return self._family.variance * self._scale**2, torch.zeros_like(self._scale)
+    def _variances(self) -> Variances:
+        nothing = torch.zeros_like(self._scale)
+        return self._family.variance * self._scale**2, nothing, nothing
+
+    def _tolerance_variance(self) -> Tensor:
+        return torch.zeros_like(self._scale)
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        p, q, weights = score_levels(self._location)
+        axes = tuple(1 for _ in self.shape)
+        points, _ = self._bracket(p.reshape(-1, *axes), q.reshape(-1, *axes))
+        mean, variance = mean_and_variance(function(points), weights)
+        return mean, (variance, torch.zeros_like(variance), torch.zeros_like(variance))
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_location=shift + factor * self._location, _scale=factor * self._scale)
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return ()
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        """The upper tail mirrors the lower one, where probabilities keep their digits."""
+        if math.isfinite(self._family.support):
+            return quantile_rows(self, (0.0, 0.25, 0.5, 0.75, 1.0))
+        below = quantile_rows(self, FAR_LEVELS + NEAR_LEVELS if far else NEAR_LEVELS)
+        return torch.cat([below, self._location[None], 2 * self._location - below])
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._quantile(u[:, :1], 1 - u[:, :1])
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        z = self._standard(value)
+        density = torch.exp(self._family.log_pdf(z)).div_(self._scale)
+        return self._family.cdf(z.mul_(sign)), density
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._family.log_pdf(self._standard(value)) - self._scale.log()
@@ -80,7 +123,7 @@ class LocationScale(Smoothable):
         return log_cdf(self._family, sign * self._standard(value))
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
-        half = (upper - lower) / 2 / self._scale
+        half = torch.where(lower == upper, 0.0, upper - lower) / 2 / self._scale
         return log_between(self._family, self._standard(lower), self._standard(upper), half)
 
     def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
@@ -88,7 +131,7 @@ class LocationScale(Smoothable):
 
     def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
         """By the loss's own call where there is a variance: the two agree to the last digits."""
-        variance, _ = self._variances()
+        variance, *_ = self._variances()
         if bool((variance > _LEAST).all() and (variance < 1 / _LEAST).all()):
             arguments = self._location, variance, value, half_width
             smoothed = log_agreement(self._family, *arguments, density=True)

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch.nn.functional import softplus
 
 from accord._checks import check_choice, check_non_negative
-from accord.distributions import Decomposed, Distribution, Mixture
-from accord.distributions.varying_student_t import VaryingStudentT
+from accord.distributions import Decomposed, Distribution, Mixture, VaryingStudentT
 from accord.ensemble import Scaling
 from accord.estimators.distributional import Floats
 from accord.estimators.network_ensemble import Rows, TargetScaling

@@ -83,4 +83,4 @@ def ensemble_distribution(
     mixture = Mixture(members)
     if combine == "mixture":
         return mixture
-    return Decomposed(gaussian_match(mixture), mixture.epistemic)
+    return Decomposed(gaussian_match(mixture), mixture.disagreement, mixture.distance)
