@@ -19,6 +19,8 @@ from accord.distributions.families import (
     StudentT,
     Uniform,
     gaussian_match,
+    of_family,
+    with_moments,
 )
 from accord.distributions.mixture import Mixture
 from accord.distributions.reshaped import Reshaped, normal_scores
@@ -56,4 +58,6 @@ __all__ = [
     "effective_size",
     "gaussian_match",
     "normal_scores",
+    "of_family",
+    "with_moments",
 ]

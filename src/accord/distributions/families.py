@@ -2,7 +2,8 @@
 
 import math
 from abc import abstractmethod
-from typing import Self, final
+from collections.abc import Callable
+from typing import Any, Self, final
 
 import torch
 from torch import Tensor
@@ -14,13 +15,16 @@ from accord._numerics import (
     NORMAL,
     UNIFORM,
     StandardFamily,
+    family_with_variance,
     log_agreement,
     log_between,
+    log_cdf,
+    log_mean_between,
+    log_mean_cdf,
+    log_mean_within,
     log_within,
     student_t,
 )
-from accord._numerics.student import StudentTFamily
-from accord.distributions.averages import log_cdf, log_mean_between, log_mean_cdf, log_mean_within
 from accord.distributions.conversion import Values, shown, to_tensors
 from accord.distributions.distribution import (
     FAR_LEVELS,
@@ -74,8 +78,7 @@ class LocationScale(Smoothable):
         )
 
     def _mean(self) -> Tensor:
-        heavy = isinstance(self._family, StudentTFamily) and self._family.df <= 1
-        return self._location * torch.nan if heavy else self._location
+        return self._location if self._family.has_mean else self._location * torch.nan
 
     def _variances(self) -> Variances:
         nothing = torch.zeros_like(self._scale)
@@ -292,6 +295,48 @@ class Uniform(LocationScale):
     def _describe(self) -> str:
         low, high = self._location - self._scale, self._location + self._scale
         return f"lower={shown(low)}, upper={shown(high)}"
+
+
+@final
+class OfFamily(LocationScale):
+    """Any standard family at a location and scale, for families without a class of their own."""
+
+    def __init__(self, family: StandardFamily, mean: Values, scale: Values) -> None:
+        (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
+        check_positive("scale", self._scale, remedy=_FLOOR)
+        self._standard_family = family
+
+    @property
+    def _family(self) -> StandardFamily:
+        return self._standard_family
+
+    def _describe(self) -> str:
+        place = f"mean={shown(self._location)}, scale={shown(self._scale)}"
+        return f"{self._standard_family}, {place}"
+
+
+# Families with a class of their own, whose name and parameters users know.
+_CLASSES: dict[type[StandardFamily], Callable[[Any, Values, Values], LocationScale]] = {
+    type(NORMAL): lambda _, mean, scale: Normal(mean, scale),
+    type(LAPLACE): lambda _, mean, scale: Laplace(mean, scale),
+    type(LOGISTIC): lambda _, mean, scale: Logistic(mean, scale),
+    type(student_t(1.0)): lambda family, mean, scale: StudentT(family.df, mean, scale),
+}
+
+
+def of_family(family: StandardFamily, mean: Values, scale: Values) -> LocationScale:
+    """The distribution of a standard family at a location and scale."""
+    return _CLASSES.get(type(family), OfFamily)(family, mean, scale)
+
+
+def with_moments(family: str, mean: Values, std: Values, df: float | None = None) -> LocationScale:
+    """The distribution of a named family that has this mean and standard deviation.
+
+    >>> with_moments("laplace", [0.0], [2.0]).std
+    array([2.])
+    """
+    standard = family_with_variance(family, df)
+    return of_family(standard, mean, std / math.sqrt(standard.variance))
 
 
 def gaussian_match(distribution: Distribution) -> Normal:

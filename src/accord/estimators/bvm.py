@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from accord._checks import check_choice, check_non_negative
-from accord._numerics import FamilyName
-from accord.distributions import Distribution
+from accord._numerics import FamilyName, family_with_variance
+from accord.distributions import Distribution, with_moments
 from accord.ensemble import Scaling
 from accord.estimators.candidates import Candidate, Rule, Search, growth_for, softened
 from accord.estimators.distributional import Floats
@@ -24,11 +24,9 @@ from accord.estimators.plans import Plan
 from accord.estimators.predictive import (
     Combine,
     ensemble_distribution,
-    family_with_moments,
     member_moments,
 )
 from accord.estimators.targets import with_target_knowledge
-from accord.losses.bvm import family_with_variance
 from accord.objectives import (
     Agreement,
     ByAutograd,
@@ -352,7 +350,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         scores = []
         for rule in rules:
             eps = rule.at(growth, mean, std)
-            members = family_with_moments(self.family, mean, softened(std, eps), self.df)
+            members = with_moments(self.family, mean, softened(std, eps), self.df)
             dist = ensemble_distribution(members, tolerance=eps)
             losses = -np.asarray(dist.log_prob(test.y))
             scores.append(float(np.average(losses.mean(axis=1), weights=weight)))
@@ -375,7 +373,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
             eps = self._half_width(X, mean, std)
             if isinstance(self.tolerance, str) and self.tolerance in CHOICES:
                 std = softened(std, eps)
-        members = family_with_moments(self.family, self._shaped(mean), self._shaped(std), self.df)
+        members = with_moments(self.family, self._shaped(mean), self._shaped(std), self.df)
         tolerance = None if eps is None else self._shaped(eps)
         return ensemble_distribution(members, tolerance=tolerance, combine=self.combine)
 

@@ -1,17 +1,21 @@
 """The loss of any agreement rule."""
 
-import math
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
 from accord._checks import check_non_negative
-from accord._numerics import NORMAL, FamilyName, StandardFamily, log_between, log_within
-from accord.agreement import Exact, Intervals, Rule, as_rule, missed, trace
-from accord.agreement.rule import Predicate
-from accord.distributions import Distribution, Laplace, Logistic, Normal, StudentT
-from accord.losses.bvm import family_with_variance
+from accord._numerics import (
+    NORMAL,
+    FamilyName,
+    StandardFamily,
+    family_with_variance,
+    log_between,
+    log_within,
+)
+from accord.agreement import Exact, Intervals, Predicate, Rule, as_rule, missed, trace
+from accord.distributions import Distribution, of_family
 from accord.losses.inputs import (
     Reduction,
     check_reduction,
@@ -114,7 +118,7 @@ class AgreementLoss(nn.Module):
         """The intervals of a callable, searched for where the predictions have their mass."""
         flat = [x.double().cpu().reshape(-1) for x in (mu, scale, t)]
         rule = self.rule.flattened(tuple(t.shape))
-        law = _law(self.family, self.df, flat[0], flat[1])
+        law = of_family(self.family, flat[0], flat[1])
         found = trace(rule, flat[2], law)
         _check_found(rule, flat[2], law, found)
         lower, upper = (x.reshape(-1, *t.shape).to(t.device) for x in (found.lower, found.upper))
@@ -145,14 +149,3 @@ def _check_found(rule: Rule, y: Tensor, law: Distribution, found: Intervals) -> 
             "predictions. Use a rule with intervals, such as Within or Inside, in the loss, and "
             "probability_of_agreement to judge a model by this one."
         )
-
-
-def _law(family: StandardFamily, df: float | None, mu: Tensor, scale: Tensor) -> Distribution:
-    match family.name:
-        case "normal":
-            return Normal(mu, scale)
-        case "laplace":
-            return Laplace(mu, scale)
-        case "logistic":
-            return Logistic(mu, scale)
-    return StudentT(df if df is not None else math.inf, mu, scale)
