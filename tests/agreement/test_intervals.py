@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accord._numerics import NORMAL, log_within
+from accord._numerics import NORMAL, log_between, log_within
 from accord.agreement import Asymmetric, AtLeast, AtMost, Inside, Rule, Within, WithinRelative
 from accord.agreement.intervals import INFINITY, Intervals, log_sum
 
@@ -51,7 +51,10 @@ def test_measure_of_a_uniform_law() -> None:
         return between(center - half_width, center + half_width)
 
     total = set_.log_measure(
-        within=within, below=lambda x: between(x * 0 - 5, x), above=lambda x: between(x, x * 0 + 5)
+        within=within,
+        between=between,
+        below=lambda x: between(x * 0 - 5, x),
+        above=lambda x: between(x, x * 0 + 5),
     ).exp()
     assert total.item() == pytest.approx((2 + 0.5 + 0.5 + 1) / 10)
 
@@ -61,7 +64,10 @@ def test_narrow_interval_keeps_its_width_beside_a_large_datum() -> None:
     halves = []
     band = Intervals.around(y, -1e-9, 1e-9) & Intervals.around(y, 0.0, INFINITY, ends="infinite")
     band.log_measure(
-        within=lambda c, h: halves.append(h) or h.log(), below=torch.log, above=torch.log
+        within=lambda c, h: halves.append(h) or h.log(),
+        between=lambda low, high: low.log(),
+        below=torch.log,
+        above=torch.log,
     )
     assert halves[0].item() == 0.5e-9
 
@@ -70,7 +76,10 @@ def test_empty_set_has_probability_zero_and_no_gradient() -> None:
     mu = torch.tensor([0.3], dtype=torch.float64, requires_grad=True)
     empty = (one(0, 1) & one(2, 3)) | (one(5, 6) & one(7, 8))
     log_p = empty.log_measure(
-        within=lambda c, h: -((c - mu) ** 2) * h, below=mu.expand_as, above=mu.expand_as
+        within=lambda c, h: -((c - mu) ** 2) * h,
+        between=lambda low, high: -((low - mu) ** 2) * high,
+        below=mu.expand_as,
+        above=mu.expand_as,
     )
     assert log_p.item() == -INFINITY
     (gradient,) = torch.autograd.grad(log_p, mu)
@@ -99,6 +108,7 @@ def test_algebra_runs_under_vmap() -> None:
 def log_agreement(rule: Rule, mu, sigma, y):
     return rule.intervals(y).log_measure(
         within=lambda c, h: log_within(NORMAL, (c - mu) / sigma, h / sigma),
+        between=lambda low, high: log_between(NORMAL, (low - mu) / sigma, (high - mu) / sigma),
         below=lambda x: NORMAL.log_cdf((x - mu) / sigma),
         above=lambda x: NORMAL.log_sf((x - mu) / sigma),
     )

@@ -48,7 +48,7 @@ MODELS = {
     "smoothed": Smoothed(Normal(MU, SIGMA), [0.0, 0.5, 2.0]),
     "mixture": Mixture(Normal([MU, MU + 1], [SIGMA, 2 * SIGMA]), weights=[0.3, 0.7]),
     "laplace mixture": Mixture(Laplace([MU, MU + 1], [SIGMA, 2 * SIGMA])),
-    "decomposed": Decomposed(Normal(MU, SIGMA), epistemic=0.1),
+    "decomposed": Decomposed(Normal(MU, SIGMA), disagreement=0.1),
     "values": MU,
 }
 DATA = {
@@ -110,7 +110,10 @@ def test_routes_agree_within_their_stated_errors(model: str, data: str, rule: st
     found = by_every_route(MODELS[model], DATA[data], RULES[rule])
     assert_routes_agree(found)
     quadrature = found.get("quadrature")
-    assert quadrature is None or quadrature.standard_error.max() < 1e-8
+    # seen from the data, a rule on more than the difference is searched for, and so less exact
+    searched = model == "values" and RULES[rule].depends_on != "difference"
+    limit = 1e-3 if searched else 1e-8
+    assert quadrature is None or quadrature.standard_error.max() < limit
 
 
 def banana(y_hat, y):
@@ -124,7 +127,7 @@ def test_routes_agree_under_a_callable(model, data) -> None:
     assert_routes_agree(found)
     if not (model == "values" and isinstance(data, np.ndarray)):
         assert set(found) == {"quadrature", "monte carlo"}
-        assert found["quadrature"].standard_error.max() < 1e-5
+        assert found["quadrature"].standard_error.max() < 5e-3
 
 
 @pytest.mark.parametrize("name", [n for n in RULES if "exact" not in n and "per row" not in n])

@@ -15,8 +15,15 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from accord import load
 from accord.calibration import Conformal, LikelihoodRatio, Recalibrated, VarianceScaling
-from accord.calibration.predictions import concatenated
-from accord.distributions import Laplace, Mixture, Normal, Smoothed, StudentT, predictive_of
+from accord.distributions import (
+    Laplace,
+    Mixture,
+    Normal,
+    Smoothed,
+    StudentT,
+    concatenated,
+    predictive_of,
+)
 from accord.estimators import BVMRegressor, DeepEnsembleRegressor
 from accord.splits import OutlierSplit
 

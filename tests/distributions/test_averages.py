@@ -8,8 +8,7 @@ import torch
 from distribution_cases import FAMILIES, FamilyCase
 from mpmath import mp, mpf
 
-from accord._numerics import StandardFamily
-from accord.distributions.averages import log_cdf, log_mean_cdf, log_mean_within
+from accord._numerics import StandardFamily, log_cdf, log_mean_cdf, log_mean_within
 
 families = pytest.mark.parametrize("family", FAMILIES, ids=str)
 DIGITS = 60

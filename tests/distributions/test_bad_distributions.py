@@ -98,10 +98,10 @@ CONSTRUCTION: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         ValueError,
         r"last axes of the base's shape \(3,\), got shape \(2, 3\)",
     ),
-    "a list of components": (
-        lambda: Mixture([ROWS, ROWS]),
+    "a component that is a number": (
+        lambda: Mixture([STACK, 3.0]),
         TypeError,
-        "components must be one distribution with a leading axis of members, got list",
+        "components must be distributions with a leading axis of members, got float",
     ),
     "no member axis": (lambda: Mixture(Normal(0.0, 1.0)), ValueError, "leading axis of members"),
     "unsmoothed draws as members": (
@@ -112,7 +112,7 @@ CONSTRUCTION: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "weights of another length": (
         lambda: Mixture(STACK, [0.2, 0.3, 0.5]),
         ValueError,
-        r"weights must be one number per member, got shape \(3,\) for 2 members",
+        r"weights must be one number per member, .* got shape \(3,\) for 2 members",
     ),
     "negative weights": (
         lambda: Mixture(STACK, [1.5, -0.5]),
@@ -120,10 +120,10 @@ CONSTRUCTION: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         r"weights must be non-negative, got -0\.5 at index 1",
     ),
     "no weight at all": (lambda: Mixture(STACK, [0.0, 0.0]), ValueError, "must not all be zero"),
-    "negative epistemic": (
+    "negative disagreement": (
         lambda: Decomposed(ROWS, -1.0),
         ValueError,
-        r"epistemic must be non-negative, got -1\.0",
+        r"disagreement must be non-negative, got -1\.0",
     ),
     "no draws": (lambda: Empirical(np.zeros((0, 3))), ValueError, "draws must not be empty"),
     "nan among draws": (lambda: Empirical([1.0, np.nan]), ValueError, "draws must be finite"),

@@ -7,7 +7,7 @@ from accord.distributions import Decomposed, Normal, StudentT
 
 
 def test_the_rest_is_aleatoric() -> None:
-    dist = Decomposed(Normal([0.0, 0.0], [5.0, 13.0]), epistemic=[3.0, 5.0])
+    dist = Decomposed(Normal([0.0, 0.0], [5.0, 13.0]), disagreement=[3.0, 5.0])
     np.testing.assert_allclose(dist.aleatoric, [4.0, 12.0])
     np.testing.assert_allclose(dist.epistemic, [3.0, 5.0])
     np.testing.assert_allclose(dist.std, [5.0, 13.0])
@@ -32,14 +32,16 @@ def test_everything_else_is_the_base_s() -> None:
 
 
 def test_rounding_may_exceed_the_whole_but_no_more() -> None:
-    dist = Decomposed(Normal(0.0, 1.0), epistemic=1 + 1e-12)
+    dist = Decomposed(Normal(0.0, 1.0), disagreement=1 + 1e-12)
     assert dist.aleatoric == 0
     assert dist.std == 1
-    with pytest.raises(ValueError, match=r"epistemic must not exceed .* got 1\.1 with 1\.0\."):
-        Decomposed(Normal(0.0, 1.0), epistemic=1.1)
+    with pytest.raises(
+        ValueError, match=r"disagreement and distance must not exceed .* got 1\.1 with 1\.0\."
+    ):
+        Decomposed(Normal(0.0, 1.0), disagreement=1.1)
 
 
 def test_an_infinite_variance_leaves_an_infinite_rest() -> None:
-    dist = Decomposed(StudentT(2, 0.0, 1.0), epistemic=3.0)
+    dist = Decomposed(StudentT(2, 0.0, 1.0), disagreement=3.0)
     assert dist.aleatoric == np.inf
     assert dist.epistemic == 3

@@ -128,7 +128,7 @@ def test_far_tails_do_not_underflow() -> None:
 
 
 def test_the_parts_of_members_are_carried_over() -> None:
-    members = Decomposed(Normal([[0.0], [2.0]], 5.0), epistemic=3.0)
+    members = Decomposed(Normal([[0.0], [2.0]], 5.0), disagreement=3.0)
     mixture = Mixture(members)
     np.testing.assert_allclose(mixture.aleatoric, 4.0)
     np.testing.assert_allclose(mixture.epistemic, np.sqrt(9 + 1))

@@ -6,8 +6,7 @@ import torch
 from mpmath import mp, mpf
 from scipy import stats
 
-from accord.distributions import Decomposed, Mixture, StudentT
-from accord.distributions.varying_student_t import VaryingStudentT
+from accord.distributions import Decomposed, Mixture, StudentT, VaryingStudentT
 
 DF = np.array([0.8, 2.5, 7.0, 300.0])
 MEAN = np.array([-2.0, 0.0, 0.3, 7.0])

@@ -1,14 +1,12 @@
 """Log-probabilities of intervals that hold in the tails: the base on which everything stands."""
 
-from accord._numerics.families import (
-    LAPLACE,
-    LOGISTIC,
-    NORMAL,
-    UNIFORM,
-    FamilyName,
+from accord._numerics.averages import log_cdf, log_mean_between, log_mean_cdf, log_mean_within
+from accord._numerics.family import (
     StandardFamily,
     family_named,
-    student_t,
+    family_names,
+    family_with_variance,
+    register_family,
 )
 from accord._numerics.interval import (
     AgreementSlopes,
@@ -18,6 +16,15 @@ from accord._numerics.interval import (
     log_between,
     log_within,
 )
+from accord._numerics.kernel import Kernel, Partials, SmoothKernel
+from accord._numerics.laplace import LAPLACE
+from accord._numerics.logistic import LOGISTIC
+from accord._numerics.normal import NORMAL
+from accord._numerics.student import student_t
+from accord._numerics.uniform import UNIFORM
+
+FamilyName = str
+"""The name of a family in the register: "normal", "laplace", "logistic", "student-t" …"""
 
 __all__ = [
     "LAPLACE",
@@ -26,12 +33,22 @@ __all__ = [
     "UNIFORM",
     "AgreementSlopes",
     "FamilyName",
+    "Kernel",
+    "Partials",
+    "SmoothKernel",
     "StandardFamily",
     "agreement_loss",
     "agreement_slopes",
     "family_named",
+    "family_names",
+    "family_with_variance",
     "log_agreement",
     "log_between",
+    "log_cdf",
+    "log_mean_between",
+    "log_mean_cdf",
+    "log_mean_within",
     "log_within",
+    "register_family",
     "student_t",
 ]

@@ -4,7 +4,7 @@ Every probability of agreement with an interval rule is F((hi − μ)/σ) − F(
 from one of three parametrisations, each of which keeps what the others would cancel:
 
 - :func:`log_within`, a standardised centre and half-width;
-- :func:`log_between`, standardised bounds, either of which may be infinite;
+- :func:`log_between`, standardised bounds, either of which may be infinite, and their distance;
 - :func:`agreement_loss`, mean, variance, target and tolerance at once, as the losses need it.
 
 Work is done in float64, also for float32 arguments, which therefore lose no digits on the way; only
@@ -29,6 +29,10 @@ from accord._numerics.elementwise import BLOCK, elementwise, in_blocks
 from accord._numerics.kernel import HasKernel, Kernel, Partials
 from accord._numerics.single import Loss, single_loss
 
+CLOSE = (
+    0.01  # half-width of an interval relative to its centre, below which it counts, not the ends
+)
+
 
 def log_within(family: HasKernel, z: Tensor, h: Tensor, *, density: bool = False) -> Tensor:
     """log[F(z + h) − F(z − h)], differentiable in both; where ``density``, less log 2h.
@@ -40,10 +44,16 @@ def log_within(family: HasKernel, z: Tensor, h: Tensor, *, density: bool = False
     return elementwise(partial(_within, family.kernel, density), z, h)
 
 
-def log_between(family: HasKernel, a: Tensor, b: Tensor) -> Tensor:
-    """log[F(b) − F(a)] for a ≤ b, either of which may be infinite; differentiable in both."""
-    a, b = torch.broadcast_tensors(a, b)  # type: ignore[no-untyped-call]
-    return elementwise(partial(_between, family.kernel), a, b)
+def log_between(family: HasKernel, a: Tensor, b: Tensor, h: Tensor | None = None) -> Tensor:
+    """log[F(b) − F(a)] for a ≤ b, either of which may be infinite; differentiable in all.
+
+    ``h`` is (b − a)/2 as known before the bounds were standardised: from bounds that agree in most
+    of their digits it would have few left.
+    """
+    if h is None:
+        h = 0.5 * torch.where(a == b, 0.0, b - a)
+    a, b, h = torch.broadcast_tensors(a, b, h)  # type: ignore[no-untyped-call]
+    return elementwise(partial(_between, family.kernel), a, b, h)
 
 
 def agreement_loss(
@@ -155,16 +165,23 @@ def _within(
     return (value, *(s for s, w in zip(slopes, wanted, strict=True) if w))
 
 
-def _between(kernel: Kernel, a: Tensor, b: Tensor, *, wanted: Sequence[bool]) -> tuple[Tensor, ...]:
+def _between(
+    kernel: Kernel, a: Tensor, b: Tensor, h: Tensor, *, wanted: Sequence[bool]
+) -> tuple[Tensor, ...]:
     u = 1 / kernel.unit
-    lower, upper = (u * x.expand_as(a).to(_working(a)) for x in (a, b))
-    z, h = (0.5 * (lower + upper)).nan_to_num_(0.0, torch.inf, -torch.inf), 0.5 * (upper - lower)
-    out = kernel.partials(z, h, lower, upper, single=a.dtype != torch.float64)
-    one = torch.ones_like(h)
-    value = _log_probability(out, h, one, density=False)
-    slopes = out.dz, _width_slope(out, h, one, density=False)
-    value, dz, dh = _nothing_where(lower == upper, value, *slopes)
-    ends = (dz - dh).mul_(0.5 * u), (dz + dh).mul_(0.5 * u)
+    lower, upper, half = (u * x.expand_as(a).to(_working(a)) for x in (a, b, h))
+    z = (0.5 * (lower + upper)).nan_to_num_(0.0, torch.inf, -torch.inf)
+    # where the bounds all but agree, half their distance has digits that their difference lost
+    close = half < CLOSE * z.abs()
+    lower, upper = torch.where(close, z - half, lower), torch.where(close, z + half, upper)
+    out = kernel.partials(z, half, lower, upper, single=a.dtype != torch.float64)
+    one = torch.ones_like(half)
+    value = _log_probability(out, half, one, density=False)
+    slopes = out.dz, _width_slope(out, half, one, density=False)
+    value, dz, dh = _nothing_where(half == 0, value, *slopes)
+    # as much of a slope by the bounds as does not cancel between them
+    rest, by_half = torch.where(close, 0.0, dh), torch.where(close, dh, 0.0)
+    ends = (dz - rest).mul_(0.5 * u), (dz + rest).mul_(0.5 * u), by_half.mul_(u)
     return (value, *(s for s, w in zip(ends, wanted, strict=True) if w))
 
 

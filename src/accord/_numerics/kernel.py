@@ -4,8 +4,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
+
+Elementwise = Callable[[Tensor], Tensor]
+
+_NARROW = 0.3  # half-width up to which the nodes below are exact for a smooth density
+_LEGENDRE = np.polynomial.legendre.leggauss(10)
 
 
 class Partials(NamedTuple):
@@ -41,6 +47,41 @@ class Kernel(ABC):
         it is exact; a or b may be infinite. ``single`` says that the answer is wanted to the digits
         of float32 only, whatever the precision of the arguments.
         """
+
+
+class SmoothKernel(Kernel):
+    """The kernel of any family with a smooth density, from log f and F alone.
+
+    Narrow intervals by Gauss–Legendre over the density, wide ones by the difference of F on the
+    side where F is small, so that the tails keep the digits that F has there. Relative error of p:
+    that of F, and 1e-10 for narrow intervals of a density that is analytic within a unit of length.
+    """
+
+    def __init__(self, log_pdf: Elementwise, cdf: Elementwise, variance: float) -> None:
+        self._log_pdf, self._cdf, self.variance = log_pdf, cdf, variance
+
+    def partials(self, z: Tensor, h: Tensor, a: Tensor, b: Tensor, *, single: bool) -> Partials:
+        narrow = h < _NARROW
+        low, high = torch.where(z > 0, -b, a), torch.where(z > 0, -a, b)
+        p = self._cdf(high) - self._cdf(low)
+        fa, fb = (torch.exp(self._log_pdf(x.clamp(-1e300, 1e300))) / p for x in (a, b))
+        ends = (torch.where(f > 0, x, 0.0) * f for x, f in ((b, fb), (a, fa)))
+        out = torch.log(p), fb - fa, fb + fa, torch.sub(*ends)
+        amend(out, narrow, self._narrow, z, h)
+        return Partials(*out, narrow)
+
+    def _narrow(self, z: Tensor, h: Tensor) -> tuple[Tensor, ...]:
+        """log(p/2h), its slopes means of the score, weighted by the density."""
+        node, weight = (torch.from_numpy(x).to(z) for x in _LEGENDRE)
+        with torch.inference_mode(False), torch.enable_grad():
+            points = (z + node[:, None] * h).clone().detach().requires_grad_()
+            logs = self._log_pdf(points)
+            (score,) = torch.autograd.grad(logs.sum(), points)
+        logs = logs.detach() + torch.log(weight / 2)[:, None]
+        value = torch.logsumexp(logs, 0)
+        share = torch.exp(logs - value)
+        dz, dh = (share * score).sum(0), (share * score * node[:, None]).sum(0)
+        return value, dz, dh, 1 + z * dz + h * dh
 
 
 class HasKernel(Protocol):

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from accord._numerics.elementary import exp_remainder, langevin, log1mexp, log_sinhc
-from accord._numerics.family import StandardFamily
+from accord._numerics.family import StandardFamily, register_family
 from accord._numerics.kernel import Kernel, Partials, mirrored
 
 LOG_2 = math.log(2)
@@ -62,6 +62,7 @@ class LaplaceFamily(StandardFamily):
     """The standard Laplace (double exponential) family."""
 
     name = "laplace"
+    kinks = (0.0,)
     variance = 2.0
     kernel = LaplaceKernel()
 
@@ -75,6 +76,18 @@ class LaplaceFamily(StandardFamily):
     def quantile(self, p: Tensor) -> Tensor:
         return torch.where(p < 0.5, torch.log(2 * p), -torch.log(2 * (1 - p)))
 
+    def log_mean_lower(self, z: Tensor, h: Tensor) -> Tensor:
+        """∫F is ½ e^b (1 − e^{−2h}) below the peak, b + ½(e^{−b} − e^a) across it."""
+        a, b = z - h, z + h
+        over = b.clamp(min=0)
+        across = over + 0.5 * (torch.expm1(-over) - torch.expm1(a))
+        below = b + log1mexp(2 * h) - torch.log(4 * h)
+        return torch.where(b <= 0, below, torch.log(across / (2 * h)))
+
+    def crps(self, z: Tensor) -> Tensor:
+        far = z.abs()
+        return far + torch.exp(-far) - 0.75
+
     def sample(
         self,
         shape: Sequence[int],
@@ -87,3 +100,7 @@ class LaplaceFamily(StandardFamily):
         magnitude = torch.empty(size, dtype=dtype, device=device).exponential_(generator=generator)
         sign = torch.randint(0, 2, size, generator=generator, dtype=dtype, device=device)
         return magnitude * (2 * sign - 1)
+
+
+LAPLACE = LaplaceFamily()
+register_family("laplace", lambda _: LAPLACE)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from accord._numerics.elementary import langevin, log1mexp, log_sinhc
-from accord._numerics.family import StandardFamily
+from accord._numerics.family import StandardFamily, register_family
 from accord._numerics.kernel import Kernel, Partials
 
 NARROW = 1.0  # h below which value and slope are kept per width
@@ -59,6 +59,18 @@ class LogisticFamily(StandardFamily):
     def quantile(self, p: Tensor) -> Tensor:
         return torch.logit(p)
 
+    def log_mean_lower(self, z: Tensor, h: Tensor) -> Tensor:
+        """∫F is log(1 + e^b) − log(1 + e^a) = log1p(e^b (1 − e^{−2h})/(1 + e^a))."""
+        a, b = z - h, z + h
+        # beyond b = 40, ∫F is b to the last digit, and e^b would overflow further on
+        odds = -torch.exp(b.clamp(max=40)) * torch.expm1(-2 * h) / (1 + torch.exp(a))
+        near = torch.log((torch.log1p(odds) + (b - 40).clamp(min=0)) / (2 * h))
+        return torch.where(b < -600, b + log1mexp(2 * h) - torch.log(2 * h), near)
+
+    def crps(self, z: Tensor) -> Tensor:
+        far = z.abs()
+        return far + 2 * torch.log1p(torch.exp(-far)) - 1
+
     def sample(
         self,
         shape: Sequence[int],
@@ -72,3 +84,7 @@ class LogisticFamily(StandardFamily):
             generator=generator
         )
         return pair[0].log() - pair[1].log()
+
+
+LOGISTIC = LogisticFamily()
+register_family("logistic", lambda _: LOGISTIC)

@@ -41,7 +41,7 @@ FEW = 1 << 13  # elements whose arithmetic costs less than the calls
 THIN = 0.05  # of h: above it the difference of two values of erfc keeps its digits
 
 
-class Rule(NamedTuple):
+class Nodes(NamedTuple):
     """Nodes enough for |w|, v ≤ limit: the matrices from (w, v) to exponents, and on to the S."""
 
     limit: float
@@ -59,20 +59,20 @@ DENSITY_LIMITS |= {18: 28, 19: 32, 20: 36, 21: 40, 22: 48, 24: 56, 25: 64}
 
 
 @cache
-def _rules(device: torch.device, density: bool) -> tuple[Rule, ...]:
+def _rules(device: torch.device, density: bool) -> tuple[Nodes, ...]:
     limits = DENSITY_LIMITS if density else LIMITS
     with torch.inference_mode(False):  # made in training, they must serve autograd too
         return tuple(_rule(*x, device) for x in limits.items())
 
 
-def _rule(n_nodes: int, limit: float, device: torch.device) -> Rule:
+def _rule(n_nodes: int, limit: float, device: torch.device) -> Nodes:
     """``sums`` gives S₀, S₁, S₂ and E/2, all over √2π."""
     polynomial = np.polynomial.Legendre.basis(n_nodes - 1)
     s = np.array([-1, *polynomial.deriv().roots(), 1])
     weight = 1 / (n_nodes * (n_nodes - 1) * polynomial(s) ** 2)
     sums = np.stack([weight, weight * s, weight * s**2, (abs(s) == 1) / 4]) / math.sqrt(2 * math.pi)
     exponents = np.stack([-s, -0.5 * s**2], axis=1) * LOG2_E
-    return Rule(limit, n_nodes, *(torch.tensor(x).float().to(device) for x in (exponents, sums)))
+    return Nodes(limit, n_nodes, *(torch.tensor(x).float().to(device) for x in (exponents, sums)))
 
 
 def single_loss(
@@ -142,7 +142,7 @@ def _mixed_loss(
     return [x.view(shape) for x in results]
 
 
-def _sums(rule: Rule, products: Tensor) -> tuple[Tensor, ...]:
+def _sums(rule: Nodes, products: Tensor) -> tuple[Tensor, ...]:
     """The rule's sums, in parts small enough for the exponentials to stay in a cache."""
     flat = products.view(2, -1)
     size = rule.n_nodes * products.numel() // 2
@@ -154,7 +154,7 @@ def _sums(rule: Rule, products: Tensor) -> tuple[Tensor, ...]:
     return whole.view(-1, *products.shape[1:]).unbind()
 
 
-def _fitting_rule(products: Tensor, rules: Sequence[Rule], thickest: float) -> Rule | None:
+def _fitting_rule(products: Tensor, rules: Sequence[Nodes], thickest: float) -> Nodes | None:
     """The smallest rule that does for all elements; None if some are not to be thin."""
     if thickest < math.inf and not products[1].amax().item() <= thickest:
         return None

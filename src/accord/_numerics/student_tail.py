@@ -22,10 +22,10 @@ from torch import Tensor
 
 from accord._numerics.kernel import amend
 
-_Rule = tuple[Tensor, Tensor]
+_Nodes = tuple[Tensor, Tensor]
 
 
-def _rules(n_legendre: int, n_laguerre: int) -> tuple[_Rule, _Rule]:
+def _rules(n_legendre: int, n_laguerre: int) -> tuple[_Nodes, _Nodes]:
     """Nodes in (0, 1) and weights that add to 1; nodes in (0, ∞) and weights that do."""
     s, weight = np.polynomial.legendre.leggauss(n_legendre)
     y, decay = np.polynomial.laguerre.laggauss(n_laguerre)
@@ -62,7 +62,7 @@ class StudentTTail:
         q = x.abs() / math.sqrt(self.df)
         return torch.where(q < 1e9, torch.log1p(q * q), 2 * torch.log(q))
 
-    def _log_near(self, x: Tensor, rule: _Rule) -> Tensor:
+    def _log_near(self, x: Tensor, rule: _Nodes) -> Tensor:
         n = self.df
         if n < 1:
             return torch.log(through_numpy(self._by_scipy, x))
@@ -72,7 +72,7 @@ class StudentTTail:
         inside = theta * (weight @ powers) * (math.exp(self.log_height) * math.sqrt(n))
         return torch.log(0.5 - inside)
 
-    def _log_far(self, x: Tensor, rule: _Rule) -> Tensor:
+    def _log_far(self, x: Tensor, rule: _Nodes) -> Tensor:
         node, weight = (r.to(x) for r in rule)
         log_u = -self.log_spread(x)
         factors = torch.exp(log_u - 2 / self.df * node).neg_().add_(1.0).rsqrt_()

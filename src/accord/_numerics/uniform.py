@@ -41,6 +41,8 @@ class UniformFamily(StandardFamily):
     """The uniform family on [−1, 1]."""
 
     name = "uniform"
+    support = 1.0
+    kinks = (-1.0, 1.0)
     variance = 1 / 3
     kernel = UniformKernel()
 
@@ -53,6 +55,18 @@ class UniformFamily(StandardFamily):
     def quantile(self, p: Tensor) -> Tensor:
         return 2 * p - 1
 
+    def log_mean_lower(self, z: Tensor, h: Tensor) -> Tensor:
+        """∫F is (b − a)(a + b + 2)/4 on [−1, 1]."""
+        # relative to z, so that b − a is 2h to the last digit inside
+        a, b = torch.maximum(-h, -1 - z), torch.minimum(h, 1 - z).clamp(min=-h)
+        area = (b - a).clamp(min=0) * (2 * (1 + z) + a + b) / 4 + (z + h - 1).clamp(min=0)
+        return torch.log(area / (2 * h))
+
+    def crps(self, z: Tensor) -> Tensor:
+        far = z.abs()
+        inside = far.clamp(max=1)
+        return inside**2 / 2 + 1 / 6 + far - inside
+
     def sample(
         self,
         shape: Sequence[int],
@@ -62,3 +76,6 @@ class UniformFamily(StandardFamily):
         device: torch.device | str | None = None,
     ) -> Tensor:
         return 2 * torch.rand(tuple(shape), generator=generator, dtype=dtype, device=device) - 1
+
+
+UNIFORM = UniformFamily()

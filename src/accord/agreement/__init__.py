@@ -13,7 +13,7 @@ from accord.agreement.intervals import Intervals
 from accord.agreement.parsing import parse_rule
 from accord.agreement.probability import probability_of_agreement
 from accord.agreement.result import Agreement
-from accord.agreement.rule import Rule, as_rule
+from accord.agreement.rule import Predicate, Rule, as_rule
 from accord.agreement.rules import (
     Asymmetric,
     AtLeast,
@@ -24,7 +24,7 @@ from accord.agreement.rules import (
     Within,
     WithinRelative,
 )
-from accord.agreement.tracing import trace
+from accord.agreement.tracing import missed, trace
 
 __all__ = [
     "Agreement",
@@ -39,6 +39,7 @@ __all__ = [
     "Intervals",
     "MeanAbsoluteErrorAtMost",
     "MeanErrorWithin",
+    "Predicate",
     "Rule",
     "Share",
     "ShareWithin",
@@ -46,6 +47,7 @@ __all__ = [
     "Within",
     "WithinRelative",
     "as_rule",
+    "missed",
     "parse_rule",
     "probability_of_agreement",
     "trace",

@@ -21,9 +21,16 @@ from accord.agreement.intervals import INFINITY, Intervals, log_sum
 from accord.agreement.parameters import to_array
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Uncertain
-from accord.distributions import Decomposed, Distribution, Mixture, Normal, Smoothed, Uniform
-from accord.distributions.conversion import Values
-from accord.distributions.families import LocationScale
+from accord.distributions import (
+    Decomposed,
+    Distribution,
+    LocationScale,
+    Mixture,
+    Normal,
+    Smoothed,
+    Uniform,
+    Values,
+)
 
 
 def log_closed_form(pair: Pair, rule: Rule) -> Tensor | None:
@@ -52,6 +59,7 @@ def log_probability_of(law: Distribution, allowed: Intervals) -> Tensor:
     logs = [
         part.log_measure(
             within=lambda c, h: torch.as_tensor(law.log_within_prob(c, h)),
+            between=lambda low, high: torch.as_tensor(law.log_interval_prob(low, high)),
             below=lambda x: torch.as_tensor(law.log_interval_prob(-INFINITY, x)),
             above=lambda x: torch.as_tensor(law.log_interval_prob(x, INFINITY)),
         )
@@ -82,8 +90,9 @@ def broadened(model: Distribution, noise: Distribution) -> Distribution | None:
         case Decomposed():
             return broadened(model.base, noise)
         case Mixture():
-            wider = broadened(model.components, noise)
-            return None if wider is None else Mixture(wider, weights=model.weights)
+            wider = [broadened(group, noise) for group in model.groups]
+            known = [group for group in wider if group is not None]
+            return Mixture(known, model.weights) if len(known) == len(wider) else None
     match noise:
         case Normal():
             return _with_normal_noise(model, noise.std)

@@ -12,15 +12,18 @@ from torch import Tensor
 
 from accord.agreement.closed_form import log_probability_of, reflected
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.landmarks import landmarks
+from accord.agreement.monte_carlo import binomial_error
 from accord.agreement.quadrature import Integral, integrate
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Uncertain
-from accord.agreement.tracing import search_grid, trace_on
+from accord.agreement.tracing import missed, search_grid, trace_on
 from accord.distributions import Distribution
 
 _BLOCK = 2**20  # grid points traced at a time
 _TRACED_RTOL = 1e-6  # every point costs a search: a traced integrand is followed less far
+_TRACED_POINTS = 192  # of the grid of each of these searches
+_MOST_MISSED = 0.02  # of draws: a search that misses more is left to Monte Carlo
+_DRAWS = 4096  # that a traced probability is checked against
 _STEPS = 8  # fixed-point steps towards a bend
 
 Conditional = Callable[[Tensor, Tensor], Tensor]
@@ -28,12 +31,16 @@ Conditional = Callable[[Tensor, Tensor], Tensor]
 
 
 def log_quadrature(pair: Pair, rule: Rule) -> Integral | None:
-    """log P(A) per row and its stated error; None where a side is given as draws."""
+    """log P(A) per row and its stated error.
+
+    None where a side is given as draws, and where a callable changes its answer too often for its
+    intervals to be found at every point.
+    """
     match pair.model, pair.data:
         case Uncertain(law), Uncertain(noise) if rule.is_density:
             return _overlap(law, noise, rule)
         case Uncertain(law), Uncertain(noise):
-            return _over_data(law, noise, rule)
+            return _over_data(law, noise, rule) if _can_be_found(law, noise, rule) else None
         case Uncertain(law), Known(y) if not rule.is_density:
             allowed = rule.intervals(y)
             return _traced(rule, y, law) if allowed is None else _mass(law, allowed)
@@ -51,13 +58,23 @@ def needs_tracing(pair: Pair, rule: Rule) -> bool:
     return both and not rule.is_density and _intervals_unknown(rule)
 
 
+def _can_be_found(law: Distribution, noise: Distribution, rule: Rule) -> bool:
+    """Whether a coarse search at the middle of the data sees what draws see."""
+    if not _intervals_unknown(rule):
+        return True
+    middle = torch.as_tensor(noise.quantile(0.5))
+    found = trace_on(rule, middle, search_grid(law, _TRACED_POINTS))
+    _, share = missed(rule, middle, law, found, n_draws=_DRAWS)
+    return bool((share <= _MOST_MISSED).all())
+
+
 def _intervals_unknown(rule: Rule) -> bool:
     return rule.take([0]).intervals(torch.zeros(1, dtype=torch.float64)) is None
 
 
 def _mass(law: Distribution, allowed: Intervals) -> Integral:
     """∫ of the density over the intervals, whose ends are ends of panels."""
-    marks = landmarks(law)
+    marks = law._landmarks(far=True)
     ends = torch.cat([allowed.lower_bounds, allowed.upper_bounds])
     edges = torch.cat([marks, ends.clamp(marks.amin(0), marks.amax(0))]).sort(dim=0).values
 
@@ -70,11 +87,16 @@ def _mass(law: Distribution, allowed: Intervals) -> Integral:
 
 
 def _traced(rule: Rule, y: Tensor, law: Distribution) -> Integral:
-    """The traced probability; what the finer half of the grid gained counts as its error."""
-    grid = search_grid(law)
-    fine = log_probability_of(law, trace_on(rule, y, grid))
-    coarse = log_probability_of(law, trace_on(rule, y, grid[::2]))
-    return Integral(fine, (fine.exp() - coarse.exp()).abs() + 1e-12)
+    """The traced probability, corrected by draws for which the rule and the intervals differ.
+
+    Where none does, a stretch that few draws meet may still be missing: the error says so.
+    """
+    found = trace_on(rule, y, search_grid(law))
+    log_p = log_probability_of(law, found)
+    correction, share = missed(rule, y, law, found, n_draws=_DRAWS)
+    corrected = torch.where(share > 0, (log_p.exp() + correction).clamp(0, 1).log(), log_p)
+    error = torch.from_numpy(binomial_error(share.numpy(), _DRAWS))
+    return Integral(corrected.clamp(max=0), error)
 
 
 def _exchanged(rule: Rule) -> Rule:
@@ -83,7 +105,7 @@ def _exchanged(rule: Rule) -> Rule:
 
 def _over_data(law: Distribution, noise: Distribution, rule: Rule) -> Integral:
     """∫ ρ(y) P(A | y) dy."""
-    own, other = landmarks(noise), landmarks(law, far=False)
+    own, other = noise._landmarks(far=True), law._landmarks(far=False)
     if _intervals_unknown(rule):
         marks, rtol, conditional = other, _TRACED_RTOL, _searched(law, rule)
     else:
@@ -104,7 +126,7 @@ def _overlap(law: Distribution, noise: Distribution, rule: Rule) -> Integral:
         log_data = torch.as_tensor(noise[rows].log_prob(points))
         return torch.where(agrees, log_model + log_data, -INFINITY)
 
-    return integrate(log_integrand, _edges(landmarks(noise), landmarks(law, far=False)))
+    return integrate(log_integrand, _edges(noise._landmarks(far=True), law._landmarks(far=False)))
 
 
 def _edges(own: Tensor, others: Tensor) -> Tensor:
@@ -124,7 +146,7 @@ def _exact(law: Distribution, rule: Rule) -> Conditional:
 
 def _searched(law: Distribution, rule: Rule) -> Conditional:
     """log P(A | y) by tracing, a block at a time."""
-    grid = search_grid(law)
+    grid = search_grid(law, _TRACED_POINTS)
 
     def conditional(points: Tensor, rows: Tensor) -> Tensor:
         index, data = rows.repeat(len(points)), points.flatten()

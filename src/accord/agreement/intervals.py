@@ -102,14 +102,18 @@ class Intervals:
         gap_lower, gap_upper = _empty_where(gap_lower >= gap_upper, gap_lower, gap_upper)
         return Intervals(self.origin, gap_lower, gap_upper, anchored=self.anchored, ends="either")
 
-    def log_measure(self, *, within: LogOf2, below: LogOf1, above: LogOf1) -> Tensor:
+    def log_measure(
+        self, *, within: LogOf2, between: LogOf2, below: LogOf1, above: LogOf1
+    ) -> Tensor:
         """Log-probability of the union, log Σ_k P(lower_k ≤ ŷ ≤ upper_k).
 
-        The three functions never see an infinity: scaled by a trained σ, it would have a NaN
-        gradient.
+        The functions never see an infinity: scaled by a trained σ, it would have a NaN gradient.
 
         Args:
-            within: (center, half_width) → log P(|ŷ − center| ≤ half_width).
+            within: (center, half_width) → log P(|ŷ − center| ≤ half_width), for intervals that are
+                narrow beside their origin, whose ends would be rounded to it.
+            between: (lower, upper) → log P(lower ≤ ŷ ≤ upper), for intervals with one end so far
+                out that the centre would have none of the other's digits.
             below: x → log P(ŷ ≤ x), for intervals without a lower end.
             above: x → log P(ŷ ≥ x), for intervals without an upper end.
 
@@ -121,7 +125,7 @@ class Intervals:
         if self.ends != "infinite":
             finite = filled & ~to_left & ~to_right
             low, high = torch.where(finite, self.lower, -1.0), torch.where(finite, self.upper, 1.0)
-            log_inside = within(self.origin + (low + high) / 2, (high - low) / 2)
+            log_inside = _log_inside(self.origin, low, high, within, between)
             log_terms = torch.where(finite, log_inside, log_terms)
         if self.ends != "finite":
             up, down = filled & to_right & ~to_left, filled & to_left & ~to_right
@@ -144,6 +148,25 @@ class Intervals:
             yield Intervals(
                 self.origin, lower[None], upper[None], anchored=self.anchored, ends=ends
             )
+
+
+def _log_inside(
+    origin: Tensor, low: Tensor, high: Tensor, within: LogOf2, between: LogOf2
+) -> Tensor:
+    """By the centre or by the ends of each interval, whichever keeps the digits."""
+    far, near = torch.maximum(low.abs(), high.abs()), torch.minimum(low.abs(), high.abs())
+    by_ends = far > 2 * (origin.abs() + near)
+    seen = not torch._C._functorch.is_functorch_wrapped_tensor(by_ends)
+    if seen and not bool(by_ends.any()):
+        return within(origin + (low + high) / 2, (high - low) / 2)
+    # where a form does not apply, it is asked about an interval that both can answer
+    low_end, high_end = torch.where(by_ends, low, -1.0), torch.where(by_ends, high, 1.0)
+    log_between = between(origin + low_end, origin + high_end)
+    if seen and bool(by_ends.all()):
+        return log_between
+    low, high = torch.where(by_ends, -1.0, low), torch.where(by_ends, 1.0, high)
+    log_within = within(origin + (low + high) / 2, (high - low) / 2)
+    return torch.where(by_ends, log_between, log_within)
 
 
 def log_sum(log_terms: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ from accord.agreement.closed_form import log_probability_of, reflected
 from accord.agreement.result import Options
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
-from accord.distributions import Decomposed, Distribution, Mixture, Smoothed
+from accord.distributions import Distribution
 
 SHIFTS = 16
 _BLOCK = 2**22  # numbers held at a time
@@ -139,44 +139,17 @@ def _axes(side: Side) -> int:
             return 0
         case Sampled():
             return 1
-    return _law_axes(side.law)
-
-
-def _law_axes(law: Distribution) -> int:
-    match law:
-        case Decomposed():
-            return _law_axes(law.base)
-        case Mixture() | Smoothed():
-            return 1 + _law_axes(law.components if isinstance(law, Mixture) else law.base)
-    return 1
+    return side.law._n_uniforms
 
 
 def _transform(side: Side, u: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Draws (m, n) of a side from points (m, axes) of the unit cube."""
+    """Draws (m, n) of a side from points (m, axes) of the unit cube, by inverse transforms."""
     match side:
         case Known(values):
             return values.numpy()[None]
         case Sampled(draws):
             return draws[(u[:, 0] * len(draws)).astype(np.int64)].numpy()
-    return _draw(side.law, u)
-
-
-def _draw(law: Distribution, u: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Inverse transform, through the construction of the law rather than its numerical quantile."""
-    match law:
-        case Decomposed():
-            return _draw(law.base, u)
-        case Smoothed():
-            eps = np.asarray(law.tolerance)
-            return np.asarray(_draw(law.base, u[:, 1:]) + (2 * u[:, :1] - 1) * eps)
-        case Mixture():
-            ends = np.cumsum(np.asarray(law.weights))
-            member = np.minimum(np.searchsorted(ends, u[:, 0], side="right"), len(ends) - 1)
-            out = np.empty((len(u), *law.shape))
-            for m in np.unique(member):
-                out[member == m] = _draw(law.components[int(m)], u[member == m, 1:])
-            return out
-    return np.asarray(law.quantile(u[:, 0])).T
+    return side.law._from_uniforms(torch.from_numpy(u)).numpy()
 
 
 def _truth(rule: Rule, y_hat: Tensor, y: Tensor) -> NDArray[np.float64]:

@@ -13,6 +13,8 @@ from accord.agreement.sides import Pair, Uncertain
 
 _ROWS = 256  # rows integrated at a time
 _ROWS_TRACED = 8
+_CHECKS = 2**14  # points that a traced integral is checked against
+_CONFIRMED = 4.0  # standard errors
 _MOST_TRACED = 64  # rows for which the slow search under a callable is worth its digits
 
 Result = tuple[NDArray[np.float64], NDArray[np.float64], Route]
@@ -35,6 +37,8 @@ def log_agreement_by_row(pair: Pair, rule: Rule, options: Options) -> Result:
     if method in ("auto", "quadrature") and not too_slow:
         integral = _in_blocks(pair, rule)
         if integral is not None:
+            if needs_tracing(pair, rule):
+                integral = _cross_checked(integral, pair, rule)
             return *integral, "quadrature"
     if method in ("auto", "monte carlo"):
         value, error = quasi_monte_carlo(pair, rule, options)
@@ -63,6 +67,21 @@ def _in_blocks(pair: Pair, rule: Rule) -> tuple[NDArray[np.float64], NDArray[np.
         logs.append(part.log_value.numpy())
         errors.append(part.error.numpy())
     return np.concatenate(logs), np.concatenate(errors)
+
+
+def _cross_checked(
+    integral: tuple[NDArray[np.float64], NDArray[np.float64]], pair: Pair, rule: Rule
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """A traced integral beside points that need no search, which have the last word.
+
+    The search may miss a stretch at every point alike, which the integral's own error cannot show.
+    """
+    log_p, error = integral
+    value, scatter = quasi_monte_carlo(pair, rule, Options("monte carlo", 0, _CHECKS))
+    gap = np.abs(np.exp(log_p) - value)
+    confirmed = gap <= _CONFIRMED * scatter
+    log_p = np.where(confirmed, np.minimum(log_p, 0.0), _log(value))
+    return log_p, np.where(confirmed, np.maximum(error, gap), scatter)
 
 
 def _log(value: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -1,26 +1,32 @@
-"""Closed forms for rules without one: find where a callable changes its mind, then use the cdf.
+"""Closed forms for rules without one: find where a callable changes its answer, then use the cdf.
 
 For one row, a rule's answers on a grid show between which points it switches; bisection finds each
 switch to the last digit. The agreeing stretches are then intervals like any other, and their
 probability needs no quadrature of an indicator, which would converge slowly.
 
-A stretch that agrees only between two neighbouring grid points is not seen. The grid follows the
-distribution's quantiles and closes in on the datum on a logarithmic scale (down to 2⁻⁴⁰ of the
-range), where agreement usually is.
+The grid follows the distribution's quantiles, its points set at random between them, closes in on
+the datum on a logarithmic scale (down to 2⁻⁴⁰ of the range) and is made finer beside every switch
+that it finds. A stretch between two neighbouring points is still not seen: `missed` draws from the
+distribution and counts the draws for which the rule and the intervals differ.
 """
+
+import math
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.landmarks import landmarks
 from accord.agreement.rule import Rule
 from accord.distributions import Distribution
 
-_REFINE = 4  # grid points per gap between landmarks
+POINTS = 1024  # of a grid that is searched once
+_FINER = 8  # points added to a cell beside a switch
+_BESIDE = 2  # how many cells on either side of a switch are made finer
+_MOST_SWITCHES = 200  # per row, above which finer cells would not show anything new
 _BISECTIONS = 60
 _HALVINGS = 2.0 ** -torch.arange(-3.0, 38.0, dtype=torch.float64)
+_SEED = 20_200_803  # one sequence for all searches: the same question has the same answer
 
 
 def trace(rule: Rule, y: Tensor, law: Distribution) -> Intervals:
@@ -46,11 +52,43 @@ def trace(rule: Rule, y: Tensor, law: Distribution) -> Intervals:
 
 
 def trace_on(rule: Rule, y: Tensor, grid: Tensor) -> Intervals:
-    """`trace` on a given grid (G, n), to which points that close in on y are added."""
+    """`trace` on a given grid (G, n), to which points are added near y and near every switch."""
     grid = _around_datum(y, grid)
-    agrees = torch.from_numpy(np.array(rule(grid, y)))
+    agrees = _answers(rule, grid, y)
+    grid = _beside_switches(grid, agrees)
+    agrees = _answers(rule, grid, y)
     lower, upper = _stretches(agrees, _switches(rule, y, grid, agrees))
     return Intervals(torch.zeros_like(y), lower, upper, anchored=False, ends="either")
+
+
+def missed(
+    rule: Rule, y: Tensor, law: Distribution, found: Intervals, *, n_draws: int
+) -> tuple[Tensor, Tensor]:
+    """How far traced intervals are from the rule: over draws of ``law``, per row.
+
+    The mean of the rule's answer (0 or 1) less that of the intervals, which corrects their
+    probability without bias, and the share of draws for which the two differ.
+
+    **Shape**: y, law and both results (n,).
+    """
+    draws = torch.as_tensor(law.sample(n_draws, random_state=_SEED)).double()
+    by_rule, by_intervals = _answers(rule, draws, y), _contains(found, draws)
+    difference = by_rule.double() - by_intervals.double()
+    return difference.mean(0), difference.abs().mean(0)
+
+
+def _contains(found: Intervals, points: Tensor) -> Tensor:
+    """Whether each point (m, n) lies in an interval: more have begun than have ended before it."""
+    empty = found.lower_bounds > found.upper_bounds
+    lower = torch.where(empty, INFINITY, found.lower_bounds).T.contiguous().sort(-1).values
+    upper = torch.where(empty, INFINITY, found.upper_bounds).T.contiguous().sort(-1).values
+    x = points.T.contiguous()
+    begun = torch.searchsorted(lower, x, right=True)
+    return (begun > torch.searchsorted(upper, x)).T
+
+
+def _answers(rule: Rule, points: Tensor, y: Tensor) -> Tensor:
+    return torch.from_numpy(np.array(rule(points, y)))
 
 
 def _stretches(agrees: Tensor, switch: Tensor) -> tuple[Tensor, Tensor]:
@@ -70,12 +108,36 @@ def _stretches(agrees: Tensor, switch: Tensor) -> tuple[Tensor, Tensor]:
     return lower, upper
 
 
-def search_grid(law: Distribution) -> Tensor:
-    """Points per row that follow the law's quantiles, sorted, (G, n)."""
-    marks = landmarks(law).sort(dim=0).values
-    steps = torch.arange(_REFINE, dtype=torch.float64)[:, None, None] / _REFINE
+def search_grid(law: Distribution, n_points: int = POINTS) -> Tensor:
+    """About ``n_points`` per row between the law's landmarks, one at random in each cell, (G, n).
+
+    On a regular grid, a rule with a period of its own could hide from all points at once.
+    """
+    marks = law._landmarks(far=True).sort(dim=0).values
+    per_gap = max(4, math.ceil(n_points / (len(marks) - 1)))
+    places = torch.from_numpy(np.random.default_rng(_SEED).random((per_gap, len(marks) - 1)))
+    steps = (torch.arange(per_gap).double()[:, None] + places)[:, :, None] / per_gap
     fine = (marks[:-1] + steps * (marks[1:] - marks[:-1])).flatten(0, 1)
-    return torch.cat([fine, marks[-1:]])
+    return torch.cat([marks, fine]).sort(dim=0).values
+
+
+def _beside_switches(grid: Tensor, agrees: Tensor) -> Tensor:
+    """The grid with more points in the cells around each change of the answer."""
+    changes = (agrees[:-1] != agrees[1:]).double()
+    width = 2 * _BESIDE + 1
+    near = torch.nn.functional.max_pool1d(changes.T[:, None], width, 1, _BESIDE)[:, 0].T > 0
+    near &= changes.sum(0) <= _MOST_SWITCHES
+    most = int(near.sum(0).max())
+    if not most:
+        return grid
+    cell, row = torch.nonzero(near, as_tuple=True)
+    rank = (near.cumsum(0) - 1)[cell, row]
+    steps = (torch.arange(1, _FINER + 1).double() / (_FINER + 1))[:, None]
+    low, high = grid[cell, row], grid[cell + 1, row]
+    # rows with fewer such cells repeat their last point, which is harmless
+    extra = grid[-1].expand(_FINER, most, -1).clone()
+    extra[:, rank, row] = low + steps * (high - low)
+    return torch.cat([grid, extra.flatten(0, 1)]).sort(dim=0).values
 
 
 def _around_datum(y: Tensor, grid: Tensor) -> Tensor:

@@ -9,10 +9,16 @@ from numpy.typing import ArrayLike
 from accord._checks import check_finite, check_positive
 from accord._types import Floats
 from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
-from accord.calibration.conformal_predictive import ConformalPredictive, Ranks
-from accord.calibration.reshaped import Reshaped
-from accord.distributions import Decomposed, Distribution, Normal
-from accord.distributions.curves import MonotoneCurve, curve_through_scores
+from accord.distributions import (
+    ConformalPredictive,
+    Decomposed,
+    Distribution,
+    MonotoneCurve,
+    Normal,
+    Ranks,
+    Reshaped,
+    curve_through_scores,
+)
 
 
 class Conformal(Calibrator):
@@ -80,7 +86,7 @@ class Conformal(Calibrator):
         pairs = list(zip(self.scores_, self.weight_, strict=True))
         return ConformalPredictive(
             Reshaped(
-                Decomposed(Normal(dist.mean, dist.std), dist.epistemic),
+                Decomposed(Normal(dist.mean, dist.std), dist.disagreement, dist.distance),
                 [self._curve(scores, weights) for scores, weights in pairs],
             ),
             below=tuple(_ranks(-scores, weights, self.symmetric) for scores, weights in pairs),

@@ -6,9 +6,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets
-from accord.calibration.reshaped import Reshaped, normal_scores
-from accord.distributions import Distribution
-from accord.distributions.curves import MonotoneCurve, curve_through_scores
+from accord.distributions import (
+    Distribution,
+    MonotoneCurve,
+    Reshaped,
+    curve_through_scores,
+    normal_scores,
+)
 
 
 class IsotonicCalibration(Calibrator):

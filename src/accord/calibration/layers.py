@@ -9,7 +9,6 @@ from torch import Tensor
 
 from accord._checks import RandomState, check_count, check_positive, generator_from
 from accord._types import Floats
-from accord.calibration.affine import rescale
 from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
 from accord.calibration.variance import VarianceScaling
 from accord.distributions import Distribution
@@ -87,7 +86,7 @@ class ExtraLayers(Calibrator):
         inputs = self._standardised(_features(dist))
         shift, log_factor = _outputs(inputs, [torch.from_numpy(p) for p in self.parameters_])
         shift, factor = (out.reshape(dist.shape) for out in (shift, log_factor.exp()))
-        return rescale(dist, factor.numpy(), shift=shift.numpy())
+        return dist.rescaled(factor.numpy(), shift=shift.numpy())
 
     def _standardised(self, features: Floats) -> Tensor:
         return torch.from_numpy((features - self.center_) / self.scale_)

@@ -23,9 +23,8 @@ from accord.calibration.conformal import Conformal
 from accord.calibration.isotonic import IsotonicCalibration
 from accord.calibration.layers import ExtraLayers
 from accord.calibration.likelihood_ratio import LikelihoodRatio
-from accord.calibration.predictions import concatenated
 from accord.calibration.variance import VarianceScaling
-from accord.distributions import Distribution, predictive_of
+from accord.distributions import Distribution, concatenated, predictive_of
 from accord.estimators import DistributionalRegressor, fit_together
 from accord.estimators.distributional import target_names
 

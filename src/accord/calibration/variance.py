@@ -9,7 +9,6 @@ from numpy.typing import ArrayLike
 from scipy.optimize import minimize_scalar
 
 from accord._types import Floats
-from accord.calibration.affine import rescale
 from accord.calibration.calibrator import (
     Calibrator,
     as_floats,
@@ -66,7 +65,7 @@ class VarianceScaling(Calibrator):
         **Shape**: (N,), or (N, K) for K outputs.
         """
         checked_outputs(self, dist, "n_outputs_")
-        return rescale(dist, self.factor_)
+        return dist.rescaled(self.factor_)
 
 
 def _most_likely_factors(dist: Distribution, y: Floats, mean: Floats) -> Floats:

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_probability
-from accord.calibration.affine import rescale
 from accord.calibration.calibrator import as_floats, checked_targets
 from accord.distributions import Distribution
 
@@ -44,4 +43,4 @@ def widening_for(dist: Distribution, y: ArrayLike, *, coverage: float) -> float:
 
 def widened(dist: Distribution, rows: NDArray[np.bool_], factor: float) -> Distribution:
     """The same predictions, with deviations ``factor`` times as large in some rows."""
-    return rescale(dist, np.where(rows, factor, 1.0)) if factor > 1 else dist
+    return dist.rescaled(np.where(rows, factor, 1.0)) if factor > 1 else dist

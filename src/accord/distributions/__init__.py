@@ -1,33 +1,65 @@
-"""Distributions a user can hold: families, smoothed by a tolerance, mixed, or given as draws."""
+"""Distributions a user can hold: families, and what can be made of them.
 
+Smoothed by a tolerance, mixed, cut at bounds, seen through a transform, reshaped by a calibration,
+or given as draws.
+"""
+
+from accord.distributions.concatenation import concatenated
+from accord.distributions.conformal import ConformalPredictive, Ranks
+from accord.distributions.conversion import Values
+from accord.distributions.curves import MonotoneCurve, curve_through_scores, effective_size
 from accord.distributions.decomposed import Decomposed
 from accord.distributions.distribution import Distribution
 from accord.distributions.empirical import Empirical
 from accord.distributions.families import (
     Laplace,
+    LocationScale,
     Logistic,
     Normal,
     StudentT,
     Uniform,
     gaussian_match,
+    of_family,
+    with_moments,
 )
 from accord.distributions.mixture import Mixture
 from accord.distributions.predictive import predictive_of
+from accord.distributions.reshaped import Reshaped, normal_scores
 from accord.distributions.smoothed import Smoothed
+from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
+from accord.distributions.truncated import Truncated
 from accord.distributions.varying_student_t import VaryingStudentT
 
 __all__ = [
+    "Affine",
+    "ConformalPredictive",
     "Decomposed",
     "Distribution",
     "Empirical",
     "Laplace",
+    "LocationScale",
+    "Log",
     "Logistic",
     "Mixture",
+    "MonotoneCurve",
     "Normal",
+    "Ranks",
+    "Reshaped",
     "Smoothed",
     "StudentT",
+    "Transform",
+    "Transformed",
+    "Truncated",
     "Uniform",
+    "Values",
     "VaryingStudentT",
+    "YeoJohnson",
+    "concatenated",
+    "curve_through_scores",
+    "effective_size",
     "gaussian_match",
+    "normal_scores",
+    "of_family",
     "predictive_of",
+    "with_moments",
 ]

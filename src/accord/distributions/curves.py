@@ -10,11 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
-Floats = NDArray[np.float64]
+from accord._types import Floats
 
 _MAX_KNOTS = 25
 # The steepest a curve may be: scores that coincide would give an infinite density.

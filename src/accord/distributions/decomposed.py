@@ -1,4 +1,4 @@
-"""A distribution whose epistemic part is known."""
+"""A distribution the parts of whose variance are known."""
 
 from typing import Self, final
 
@@ -7,41 +7,55 @@ from torch import Tensor
 
 from accord._checks import check_non_negative, check_trailing
 from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import Distribution, Generator, TensorMap
+from accord.distributions.distribution import (
+    Distribution,
+    Generator,
+    Pointwise,
+    TensorMap,
+    Variances,
+    shared_parts,
+)
 
 
 @final
 class Decomposed(Distribution):
-    """The base, of whose variance a stated part is epistemic; the rest is aleatoric.
+    """The base, of whose variance stated parts are disagreement and distance; the rest is noise.
 
-    For predictions that know the two parts but are not mixtures: var = aleatoric² + epistemic².
+    For predictions that know the parts but are not mixtures: var = noise² + disagreement² +
+    distance².
 
-    **Shape**: that of the base; ``epistemic`` (a standard deviation) is a scalar or has that shape.
+    **Shape**: that of the base; ``disagreement`` and ``distance`` (standard deviations) are scalars
+    or have that shape.
 
     >>> from accord.distributions import Normal
-    >>> prediction = Decomposed(Normal(mean=[0.0, 1.0], std=5.0), epistemic=[3.0, 0.0])
-    >>> prediction.aleatoric, prediction.epistemic, prediction.std
+    >>> prediction = Decomposed(Normal(mean=[0.0, 1.0], std=5.0), disagreement=[3.0, 0.0])
+    >>> prediction.noise, prediction.disagreement, prediction.std
     (array([4., 5.]), array([3., 0.]), array([5., 5.]))
     """
 
-    def __init__(self, base: Distribution, epistemic: Values) -> None:
-        stated = base._convert("epistemic", epistemic)
-        check_non_negative("epistemic", stated, remedy="Use 0 where nothing is epistemic.")
-        check_trailing("epistemic", stated, base.shape, owner="base")
+    def __init__(self, base: Distribution, disagreement: Values, distance: Values = 0.0) -> None:
         self._base, self._numpy = base, base._numpy
-        self._epistemic = stated.expand(base.shape)
+        self._disagreement = self._stated("disagreement", disagreement)
+        self._distance = self._stated("distance", distance)
         self._check_parts()
+
+    def _stated(self, name: str, value: Values) -> Tensor:
+        part = self._base._convert(name, value)
+        check_non_negative(name, part, remedy="Use 0 where there is none.")
+        check_trailing(name, part, self._base.shape, owner="base")
+        return part.expand(self._base.shape)
 
     def _check_parts(self) -> None:
         total = self._base._variance().sqrt()
+        stated = torch.hypot(self._disagreement, self._distance)
         # A part computed on its own route may exceed the whole by rounding.
         slack = 1e-4 if total.dtype == torch.float32 else 1e-9
-        over = self._epistemic > total * (1 + slack)
+        over = stated > total * (1 + slack)
         if bool(over.any()):
             raise ValueError(
-                "epistemic must not exceed the standard deviation of the base, got "
-                f"{float(self._epistemic[over][0])} with {float(total[over][0])}. "
-                "Pass a standard deviation, not a variance."
+                "disagreement and distance must not exceed the standard deviation of the base, got "
+                f"{float(stated[over][0])} with {float(total[over][0])}. "
+                "Pass standard deviations, not variances."
             )
 
     @property
@@ -59,16 +73,50 @@ class Decomposed(Distribution):
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
-            _base=self._base._map(function, lead), _epistemic=function(self._epistemic, lead)
+            _base=self._base._map(function, lead),
+            _disagreement=function(self._disagreement, lead),
+            _distance=function(self._distance, lead),
         )
 
     def _mean(self) -> Tensor:
         return self._base._mean()
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
+    def _variances(self) -> Variances:
         total = self._base._variance()
-        epistemic = torch.minimum(self._epistemic**2, total)
-        return total - epistemic, epistemic
+        disagreement = torch.minimum(self._disagreement**2, total)
+        distance = torch.minimum(self._distance**2, total - disagreement)
+        distance = torch.where(total.isinf(), self._distance**2, distance)
+        return total - disagreement - distance, disagreement, distance
+
+    def _tolerance_variance(self) -> Tensor:
+        return self._base._tolerance_variance()
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        mean, parts = self._base._moments_through(function)
+        return mean, shared_parts(parts[0] + parts[1] + parts[2], self._variances())
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(
+            _base=self._base._moved(shift, factor),
+            _disagreement=factor * self._disagreement,
+            _distance=factor * self._distance,
+        )
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return (self._base,)
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        return self._base._landmarks(far=far)
+
+    @property
+    def _n_uniforms(self) -> int:
+        return self._base._n_uniforms
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._base._from_uniforms(u)
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return self._base._tail_and_density(value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._base._log_prob(value)
@@ -89,4 +137,5 @@ class Decomposed(Distribution):
         return self._base._draw(n, rng)
 
     def _describe(self) -> str:
-        return f"{self._base!r}, epistemic={shown(self._epistemic)}"
+        distance = f", distance={shown(self._distance)}" if bool(self._distance.any()) else ""
+        return f"{self._base!r}, disagreement={shown(self._disagreement)}{distance}"

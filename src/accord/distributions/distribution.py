@@ -1,10 +1,10 @@
 """What every distribution answers, for all its rows at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from math import prod
-from typing import Any, Self, final
+from typing import Any, ClassVar, Self, final
 
 import numpy as np
 import torch
@@ -18,16 +18,25 @@ from accord._checks import (
     check_not_empty,
     check_not_nan,
     check_ordered,
+    check_positive,
     check_probability,
     check_scalar,
     generator_from,
 )
 from accord._numerics import NORMAL
 from accord.distributions.conversion import Values, broadcast, to_tensor
-from accord.distributions.inversion import invert
+from accord.distributions.inversion import invert, newton
+from accord.distributions.moments import mean_and_variance, score_levels
 
 Generator = np.random.Generator | np.random.RandomState
 TensorMap = Callable[[Tensor, int], Tensor]
+Pointwise = Callable[[Tensor], Tensor]
+Variances = tuple[Tensor, Tensor, Tensor]
+"""Noise, disagreement and distance."""
+
+# Tail probabilities: where the mass is, and so far out that what lies beyond never counts.
+NEAR_LEVELS = (1e-16, 1e-9, 1e-4, 0.02, 0.2)
+FAR_LEVELS = (1e-100, 1e-30)
 
 # Elements evaluated at a time: temporaries take a few megabytes, whatever the number of rows.
 _CHUNK = 2**17
@@ -56,6 +65,7 @@ class Distribution(ABC):
     # Subclasses work on tensors; the methods of this class convert, check shapes, flatten the batch
     # and go through it in chunks. `_numpy` says in which kind to answer.
     _numpy: bool
+    _by_newton: ClassVar[bool] = False  # whether density and tail are cheap to evaluate together
 
     @property
     @abstractmethod
@@ -78,8 +88,44 @@ class Distribution(ABC):
     def _mean(self) -> Tensor: ...
 
     @abstractmethod
-    def _variances(self) -> tuple[Tensor, Tensor]:
-        """The aleatoric and the epistemic part of the variance."""
+    def _variances(self) -> Variances:
+        """The parts of the variance: noise, disagreement of members, distance from the data."""
+
+    @abstractmethod
+    def _tolerance_variance(self) -> Tensor:
+        """The part ε²/3 of the variance, of whichever kind, that smoothing by a tolerance adds."""
+
+    @abstractmethod
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        """Mean and variances of ``function(Y)`` for an increasing function."""
+
+    @abstractmethod
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        """The distribution of shift + factor · Y, factor > 0, with the closed forms that it has."""
+
+    @abstractmethod
+    def _inner(self) -> "tuple[Distribution, ...]":
+        """The distributions that this one is made of; none for a family."""
+
+    @abstractmethod
+    def _landmarks(self, *, far: bool) -> Tensor:
+        """Quantiles from the median far into both tails, among them every kink of the density.
+
+        ``far`` goes further out than probabilities of 1e-16. Of a flat batch, ``(L, n)``, unsorted.
+        """
+
+    @property
+    @abstractmethod
+    def _n_uniforms(self) -> int:
+        """How many uniform numbers `_from_uniforms` turns into a draw."""
+
+    @abstractmethod
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        """Draws by inverse transforms, ``(m, axes)`` → ``(m, n)``, for a flat batch."""
+
+    @abstractmethod
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        """P(Y ≤ value) where sign is 1, P(Y ≥ value) where it is −1, and the density there."""
 
     @abstractmethod
     def _log_prob(self, value: Tensor) -> Tensor: ...
@@ -120,7 +166,7 @@ class Distribution(ABC):
 
     @property
     def variance(self) -> Values:
-        """E[(Y − E[Y])²] per row: the sum of the aleatoric and the epistemic variance."""
+        """E[(Y − E[Y])²] per row, noise² + disagreement² + distance²."""
         return self._answer(self._variance())
 
     @property
@@ -129,14 +175,35 @@ class Distribution(ABC):
         return self._answer(self._variance().sqrt())
 
     @property
-    def aleatoric(self) -> Values:
-        """The standard deviation of the noise: what more members would not take away."""
+    def noise(self) -> Values:
+        """The standard deviation of the observations' own noise: no model takes it away."""
         return self._answer(self._variances()[0].sqrt())
 
     @property
-    def epistemic(self) -> Values:
-        """The standard deviation between members: what the model does not know."""
+    def disagreement(self) -> Values:
+        """The standard deviation between members' means: they were trained on too few such rows."""
         return self._answer(self._variances()[1].sqrt())
+
+    @property
+    def distance(self) -> Values:
+        """The standard deviation that the distance to the training rows adds."""
+        return self._answer(self._variances()[2].sqrt())
+
+    @property
+    def aleatoric(self) -> Values:
+        """The same as ``noise``."""
+        return self.noise
+
+    @property
+    def epistemic(self) -> Values:
+        """What the model does not know, √(disagreement² + distance²)."""
+        _, disagreement, distance = self._variances()
+        return self._answer((disagreement + distance).sqrt())
+
+    @property
+    def tolerance_variance(self) -> Values:
+        """The part ε²/3 of the variance that smoothing by a tolerance adds."""
+        return self._answer(self._tolerance_variance())
 
     def log_prob(self, value: Values) -> Values:
         """log density at ``value``: a scalar, or an array of shape ``(..., *shape)``."""
@@ -219,6 +286,39 @@ class Distribution(ABC):
         check_count("n", n)
         return self._answer(self._draw(int(n), generator_from(random_state)))
 
+    def rescaled(self, factor: Values, *, shift: Values = 0.0) -> Self:
+        """The distribution stretched about its mean and moved by ``shift`` standard deviations.
+
+        Y' = μ + shift · σ + factor · (Y − μ), with the closed forms that Y has; factor > 0.
+
+        **Shape**: factor and shift scalar or of the distribution's shape.
+
+        >>> from accord.distributions import Normal
+        >>> Normal([0.0, 10.0], 1.0).rescaled(2.0, shift=0.5)
+        Normal(mean=[ 0.5, 10.5], std=[2., 2.])
+        """
+        stretch, move = (
+            self._convert(name, value).expand(self.shape)
+            for name, value in (("factor", factor), ("shift", shift))
+        )
+        check_positive("factor", stretch)
+        mean, std = self._mean(), self._variance().sqrt()
+        return self._moved(mean + move * std - stretch * mean, stretch)
+
+    def moved(self, shift: Values, factor: Values = 1.0) -> Self:
+        """The distribution of shift + factor · Y, with the closed forms that Y has; factor > 0.
+
+        >>> from accord.distributions import Normal
+        >>> Normal([0.0, 10.0], 1.0).moved(1.0, 3.0)
+        Normal(mean=[ 1., 31.], std=[3., 3.])
+        """
+        move, stretch = (
+            self._convert(name, value).expand(self.shape)
+            for name, value in (("shift", shift), ("factor", factor))
+        )
+        check_positive("factor", stretch)
+        return self._moved(move, stretch)
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("rows must exist to be counted, got shape (). Build it from lists.")
@@ -265,9 +365,9 @@ class Distribution(ABC):
 
     @final
     def _variance(self) -> Tensor:
-        aleatoric, epistemic = self._variances()
-        # members without a mean have no epistemic variance (NaN), but an infinite variance
-        return torch.where(aleatoric.isinf(), torch.inf, aleatoric + epistemic)
+        noise, disagreement, distance = self._variances()
+        # members without a mean have no disagreement (NaN), but an infinite variance
+        return torch.where(noise.isinf(), torch.inf, noise + disagreement + distance)
 
     @final
     def _replace(self, **attributes: Any) -> Self:
@@ -326,6 +426,10 @@ class Distribution(ABC):
         Where no closed form is known, the search starts at the quantile of the normal distribution
         with the same moments, whose log-odds have the slope f/pq.
         """
+        if self._by_newton and self._numpy:
+            quickly = newton(self, p, q)
+            if quickly is not None:
+                return quickly
         lower, upper = self._bracket(p, q)
         if lower is upper:
             return lower
@@ -364,10 +468,58 @@ class Smoothable(Distribution):
     def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
         """log of the mean of P(|Y − c| ≤ half_width) over |c − center| ≤ window."""
 
+    @abstractmethod
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        """log of the mean of P(lower + u ≤ Y ≤ upper + u) over |u| ≤ window; finite bounds."""
+
 
 def torch_generator(rng: Generator) -> torch.Generator:
     """A torch generator seeded by the next number of a numpy generator."""
     return torch.Generator().manual_seed(int.from_bytes(rng.bytes(8), "little") >> 1)
+
+
+def quantile_rows(dist: Distribution, levels: Sequence[float]) -> Tensor:
+    """Quantiles of a flat batch at a few levels, ``(K, n)``."""
+    p = torch.tensor(levels, dtype=torch.float64, device=dist._reference.device)
+    return dist._quantiles(p, 1 - p).movedim(-1, 0).detach()
+
+
+def spread_landmarks(dist: Distribution, *, far: bool) -> Tensor:
+    """`Distribution._landmarks` from quantiles on both sides, for a density without symmetry."""
+    below = FAR_LEVELS + NEAR_LEVELS if far else NEAR_LEVELS
+    p = torch.tensor(below, dtype=torch.float64, device=dist._reference.device)
+    lower, upper = dist._quantiles(p, 1 - p), dist._quantiles(1 - p, p)
+    middle = quantile_rows(dist, (0.5,))
+    return torch.cat([lower.movedim(-1, 0), middle, upper.movedim(-1, 0)]).detach()
+
+
+def shared_parts(variance: Tensor, parts: Variances) -> Variances:
+    """A variance divided in the proportions of other parts; all noise where there are none."""
+    total = parts[0] + parts[1] + parts[2]
+    known = (total > 0) & total.isfinite()
+    scale = torch.where(known, variance / torch.where(known, total, 1.0), 0.0)
+    disagreement, distance = parts[1] * scale, parts[2] * scale
+    disagreement, distance = (torch.where(known, x, 0.0) for x in (disagreement, distance))
+    return variance - disagreement - distance, disagreement, distance
+
+
+def moments_by_quantiles(
+    dist: Distribution, function: Pointwise, parts_of: Distribution | None = None
+) -> tuple[Tensor, Variances]:
+    """`Distribution._moments_through` for any distribution.
+
+    The parts of the variance have the proportions of ``parts_of``, unless given its own.
+    """
+    p, q, weights = score_levels(dist._reference.double())
+    points = dist._quantiles(p, q).movedim(-1, 0)
+    mean, variance = mean_and_variance(function(points), weights)
+    return mean, shared_parts(variance, (dist if parts_of is None else parts_of)._variances())
+
+
+def logs_to_tail_and_density(
+    dist: Distribution, value: Tensor, sign: Tensor
+) -> tuple[Tensor, Tensor]:
+    return dist._log_tail(value, sign).exp(), dist._log_prob(value).exp()
 
 
 def _rows_of(rows: slice | Tensor) -> TensorMap:

@@ -7,7 +7,16 @@ import torch
 from torch import Tensor
 
 from accord.distributions.conversion import Values, shown, to_tensors
-from accord.distributions.distribution import Generator, Smoothable, TensorMap
+from accord.distributions.distribution import (
+    Distribution,
+    Generator,
+    Pointwise,
+    Smoothable,
+    TensorMap,
+    Variances,
+    logs_to_tail_and_density,
+    quantile_rows,
+)
 
 
 @final
@@ -55,9 +64,36 @@ class Empirical(Smoothable):
     def _mean(self) -> Tensor:
         return self._draws.mean(-1)
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
+    def _variances(self) -> Variances:
         variance = self._draws.var(-1, correction=0)
-        return variance, torch.zeros_like(variance)
+        return variance, torch.zeros_like(variance), torch.zeros_like(variance)
+
+    def _tolerance_variance(self) -> Tensor:
+        return torch.zeros_like(self._reference)
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        image = self._replace(_draws=function(self._draws.movedim(-1, 0)).movedim(0, -1))
+        return image._mean(), image._variances()
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_draws=shift[..., None] + factor[..., None] * self._draws)
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return ()
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        """Draws have too many kinks to list; their quantiles show where they are."""
+        return quantile_rows(self, tuple(k / 32 for k in range(33)))
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._quantile(u[:, :1], 1 - u[:, :1])
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         raise TypeError(
@@ -100,6 +136,15 @@ class Empirical(Smoothable):
         half, width = half_width[..., None], window[..., None]
         overlap = torch.minimum(distance + width, half) - torch.maximum(distance - width, -half)
         share = torch.where(width > 0, overlap.clamp(min=0) / (2 * width), 1.0 * (distance <= half))
+        return share.mean(-1).log()
+
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        low, high = lower[..., None] - self._draws, upper[..., None] - self._draws
+        width = window[..., None]
+        overlap = torch.minimum(high, width) - torch.maximum(low, -width)
+        share = torch.where(
+            width > 0, overlap.clamp(min=0) / (2 * width), 1.0 * ((low <= 0) & (high >= 0))
+        )
         return share.mean(-1).log()
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:

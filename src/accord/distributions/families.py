@@ -1,7 +1,9 @@
 """The location-scale families: a location, a scale and a standard family."""
 
+import math
 from abc import abstractmethod
-from typing import Self, final
+from collections.abc import Callable
+from typing import Any, Self, final
 
 import torch
 from torch import Tensor
@@ -13,21 +15,30 @@ from accord._numerics import (
     NORMAL,
     UNIFORM,
     StandardFamily,
+    family_with_variance,
     log_agreement,
     log_between,
+    log_cdf,
+    log_mean_between,
+    log_mean_cdf,
+    log_mean_within,
     log_within,
     student_t,
 )
-from accord._numerics.student import StudentTFamily
-from accord.distributions.averages import log_cdf, log_mean_cdf, log_mean_within
 from accord.distributions.conversion import Values, shown, to_tensors
 from accord.distributions.distribution import (
+    FAR_LEVELS,
+    NEAR_LEVELS,
     Distribution,
     Generator,
+    Pointwise,
     Smoothable,
     TensorMap,
+    Variances,
+    quantile_rows,
     torch_generator,
 )
+from accord.distributions.moments import mean_and_variance, score_levels
 
 _FLOOR = "Use a small positive floor."
 _LEAST = 1e-290  # variances beyond it, or its inverse, have lost digits to the range of floats
@@ -67,11 +78,46 @@ class LocationScale(Smoothable):
         )
 
     def _mean(self) -> Tensor:
-        heavy = isinstance(self._family, StudentTFamily) and self._family.df <= 1
-        return self._location * torch.nan if heavy else self._location
+        return self._location if self._family.has_mean else self._location * torch.nan
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
-        return self._family.variance * self._scale**2, torch.zeros_like(self._scale)
+    def _variances(self) -> Variances:
+        nothing = torch.zeros_like(self._scale)
+        return self._family.variance * self._scale**2, nothing, nothing
+
+    def _tolerance_variance(self) -> Tensor:
+        return torch.zeros_like(self._scale)
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        p, q, weights = score_levels(self._location)
+        axes = tuple(1 for _ in self.shape)
+        points, _ = self._bracket(p.reshape(-1, *axes), q.reshape(-1, *axes))
+        mean, variance = mean_and_variance(function(points), weights)
+        return mean, (variance, torch.zeros_like(variance), torch.zeros_like(variance))
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_location=shift + factor * self._location, _scale=factor * self._scale)
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return ()
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        """The upper tail mirrors the lower one, where probabilities keep their digits."""
+        if math.isfinite(self._family.support):
+            return quantile_rows(self, (0.0, 0.25, 0.5, 0.75, 1.0))
+        below = quantile_rows(self, FAR_LEVELS + NEAR_LEVELS if far else NEAR_LEVELS)
+        return torch.cat([below, self._location[None], 2 * self._location - below])
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._quantile(u[:, :1], 1 - u[:, :1])
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        z = self._standard(value)
+        density = torch.exp(self._family.log_pdf(z)).div_(self._scale)
+        return self._family.cdf(z.mul_(sign)), density
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._family.log_pdf(self._standard(value)) - self._scale.log()
@@ -80,14 +126,15 @@ class LocationScale(Smoothable):
         return log_cdf(self._family, sign * self._standard(value))
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
-        return log_between(self._family, self._standard(lower), self._standard(upper))
+        half = torch.where(lower == upper, 0.0, upper - lower) / 2 / self._scale
+        return log_between(self._family, self._standard(lower), self._standard(upper), half)
 
     def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
         return log_within(self._family, self._standard(center), half_width / self._scale)
 
     def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
         """By the loss's own call where there is a variance: the two agree to the last digits."""
-        variance, _ = self._variances()
+        variance, *_ = self._variances()
         if bool((variance > _LEAST).all() and (variance < 1 / _LEAST).all()):
             arguments = self._location, variance, value, half_width
             smoothed = log_agreement(self._family, *arguments, density=True)
@@ -103,6 +150,13 @@ class LocationScale(Smoothable):
     def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
         z, s = self._standard(center), self._scale
         return log_mean_within(self._family, z, half_width / s, window / s)
+
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        a, b, s = self._standard(lower), self._standard(upper), self._scale
+        half, z = (upper - lower) / 2 / s, (a + b) / 2
+        close = half < 0.01 * z.abs()  # then the bounds' difference has fewer digits than ``half``
+        a, b = torch.where(close, z - half, a), torch.where(close, z + half, b)
+        return log_mean_between(self._family, a, b, z, half, window / s)
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         z = self._family.quantile(torch.minimum(p, q))
@@ -241,6 +295,48 @@ class Uniform(LocationScale):
     def _describe(self) -> str:
         low, high = self._location - self._scale, self._location + self._scale
         return f"lower={shown(low)}, upper={shown(high)}"
+
+
+@final
+class OfFamily(LocationScale):
+    """Any standard family at a location and scale, for families without a class of their own."""
+
+    def __init__(self, family: StandardFamily, mean: Values, scale: Values) -> None:
+        (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
+        check_positive("scale", self._scale, remedy=_FLOOR)
+        self._standard_family = family
+
+    @property
+    def _family(self) -> StandardFamily:
+        return self._standard_family
+
+    def _describe(self) -> str:
+        place = f"mean={shown(self._location)}, scale={shown(self._scale)}"
+        return f"{self._standard_family}, {place}"
+
+
+# Families with a class of their own, whose name and parameters users know.
+_CLASSES: dict[type[StandardFamily], Callable[[Any, Values, Values], LocationScale]] = {
+    type(NORMAL): lambda _, mean, scale: Normal(mean, scale),
+    type(LAPLACE): lambda _, mean, scale: Laplace(mean, scale),
+    type(LOGISTIC): lambda _, mean, scale: Logistic(mean, scale),
+    type(student_t(1.0)): lambda family, mean, scale: StudentT(family.df, mean, scale),
+}
+
+
+def of_family(family: StandardFamily, mean: Values, scale: Values) -> LocationScale:
+    """The distribution of a standard family at a location and scale."""
+    return _CLASSES.get(type(family), OfFamily)(family, mean, scale)
+
+
+def with_moments(family: str, mean: Values, std: Values, df: float | None = None) -> LocationScale:
+    """The distribution of a named family that has this mean and standard deviation.
+
+    >>> with_moments("laplace", [0.0], [2.0]).std
+    array([2.])
+    """
+    standard = family_with_variance(family, df)
+    return of_family(standard, mean, std / math.sqrt(standard.variance))
 
 
 def gaussian_match(distribution: Distribution) -> Normal:

@@ -2,6 +2,7 @@
 
 from typing import Self, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -10,10 +11,16 @@ from accord.distributions.conversion import Values, shown
 from accord.distributions.distribution import (
     Distribution,
     Generator,
+    Pointwise,
     Smoothable,
     TensorMap,
+    Variances,
+    logs_to_tail_and_density,
     torch_generator,
 )
+from accord.distributions.moments import mean_and_variance
+
+_BOX_NODES = 6
 
 
 @final
@@ -25,6 +32,10 @@ class Smoothed(Distribution):
         q_ε(y) = [F((y + ε − μ)/σ) − F((y − ε − μ)/σ)] / 2ε = exp(−C_BVM)/2ε,
 
     its mean is the base's and its variance σ² + ε²/3. Where ε = 0 it is the base itself.
+
+    A stated tolerance counts as noise. One that grows with the distance to the training rows says
+    what the model does not know there: with ``distance``, its part ε²/3 of the variance counts as
+    that.
 
     ``base`` is a location-scale family or an :class:`Empirical`. A mixture is smoothed by smoothing
     its components; a smoothed distribution is not smoothed again, two boxes being no box.
@@ -38,9 +49,12 @@ class Smoothed(Distribution):
     array([1., 4.])
     >>> smoothed.log_prob([0.0, 5.0]).round(4)
     array([-0.9189, -1.7945])
+    >>> far = Smoothed(Normal(mean=[0.0, 5.0], std=1.0), tolerance=[0.0, 3.0], distance=True)
+    >>> far.noise, far.distance.round(4)
+    (array([1., 1.]), array([0.    , 1.7321]))
     """
 
-    def __init__(self, base: Distribution, tolerance: Values) -> None:
+    def __init__(self, base: Distribution, tolerance: Values, *, distance: bool = False) -> None:
         if not isinstance(base, Smoothable):
             raise TypeError(
                 "base must be a location-scale family or Empirical, got "
@@ -51,7 +65,7 @@ class Smoothed(Distribution):
         check_non_negative("tolerance", eps, remedy="Use 0 for no smoothing.")
         check_trailing("tolerance", eps, base.shape, owner="base")
         self._base, self._numpy = base, base._numpy
-        self._tolerance = eps.expand(base.shape)
+        self._tolerance, self._from_distance = eps.expand(base.shape), distance
 
     @property
     def base(self) -> Distribution:
@@ -79,9 +93,54 @@ class Smoothed(Distribution):
     def _mean(self) -> Tensor:
         return self._base._mean()
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
-        aleatoric, epistemic = self._base._variances()
-        return aleatoric + self._tolerance**2 / 3, epistemic
+    def _variances(self) -> Variances:
+        return self._widened(self._base._variances(), self._tolerance**2 / 3)
+
+    def _widened(self, parts: Variances, extra: Tensor) -> Variances:
+        noise, disagreement, distance = parts
+        if self._from_distance:
+            return noise, disagreement, distance + extra
+        return noise + extra, disagreement, distance
+
+    def _tolerance_variance(self) -> Tensor:
+        return self._base._tolerance_variance() + self._tolerance**2 / 3
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        """The mean over the box of moments of the moved base; what they add is the tolerance's."""
+        nodes, weights = (torch.from_numpy(x) for x in np.polynomial.legendre.leggauss(_BOX_NODES))
+        nodes, weights = nodes.to(self._tolerance), weights.to(self._tolerance) / 2
+        moved = [
+            self._base._moments_through(_after_shift(function, node * self._tolerance))
+            for node in nodes
+        ]
+        total = torch.stack([sum(parts, torch.zeros(())) for _, parts in moved])
+        mean, between = mean_and_variance(torch.stack([mean for mean, _ in moved]), weights)
+        variance = between + torch.tensordot(weights.to(total), total, dims=1)
+        _, parts = self._base._moments_through(function)
+        extra = variance - sum(parts, torch.zeros(()))
+        return mean, self._widened(parts, extra.clamp(min=0))
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(
+            _base=self._base._moved(shift, factor), _tolerance=factor * self._tolerance
+        )
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return (self._base,)
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        inner = self._base._landmarks(far=far)
+        return torch.cat([inner - self._tolerance, inner + self._tolerance])
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1 + self._base._n_uniforms
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._base._from_uniforms(u[:, 1:]) + (2 * u[:, :1] - 1) * self._tolerance
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._base._log_smoothed_prob(value, self._tolerance)
@@ -93,7 +152,7 @@ class Smoothed(Distribution):
         to_right, to_left = upper == torch.inf, lower == -torch.inf
         low = torch.where(to_left, torch.where(to_right, 0.0, upper), lower)
         high = torch.where(to_right, low, upper)
-        bounded = self._log_within((low + high) / 2, (high - low) / 2)
+        bounded = self._base._log_mean_between(low, high, self._tolerance)
         sign = torch.where(to_right, -1.0, 1.0).to(bounded)
         tail = self._log_tail(torch.where(to_right, low, high), sign)
         open_ended = torch.where(to_right & to_left, 0.0, tail)
@@ -116,8 +175,12 @@ class Smoothed(Distribution):
         return f"{self._base!r}, tolerance={shown(self._tolerance)}"
 
 
+def _after_shift(function: Pointwise, shift: Tensor) -> Pointwise:
+    return lambda value: function(value + shift)
+
+
 _INSTEAD = {
     "Mixture": "Smooth its components: Mixture(Smoothed(components, tolerance)).",
-    "Decomposed": "Smooth inside: Decomposed(Smoothed(base, tolerance), epistemic).",
+    "Decomposed": "Smooth inside: Decomposed(Smoothed(base, tolerance), disagreement).",
     "Smoothed": "Smooth the base once.",
 }

@@ -11,7 +11,18 @@ from torch import Tensor
 
 from accord._checks import check_positive
 from accord.distributions.conversion import Values, shown, to_tensors
-from accord.distributions.distribution import Distribution, Generator, TensorMap
+from accord.distributions.distribution import (
+    FAR_LEVELS,
+    NEAR_LEVELS,
+    Distribution,
+    Generator,
+    Pointwise,
+    TensorMap,
+    Variances,
+    logs_to_tail_and_density,
+    moments_by_quantiles,
+    quantile_rows,
+)
 
 _NODES, _WEIGHTS = (x.tolist() for x in np.polynomial.legendre.leggauss(16))
 _LOG_TINY = math.log(1e-290)  # tails below it are taken from their hazard
@@ -52,10 +63,36 @@ class VaryingStudentT(Distribution):
     def _mean(self) -> Tensor:
         return torch.where(self._df > 1, self._location, torch.nan)
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
+    def _variances(self) -> Variances:
         beyond = torch.where(self._df > 2, self._df - 2, 1.0)
         variance = torch.where(self._df > 2, self._scale**2 * self._df / beyond, torch.inf)
-        return variance, torch.zeros_like(variance)
+        return variance, torch.zeros_like(variance), torch.zeros_like(variance)
+
+    def _tolerance_variance(self) -> Tensor:
+        return torch.zeros_like(self._scale)
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        return moments_by_quantiles(self, function)
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_location=shift + factor * self._location, _scale=factor * self._scale)
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return ()
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        below = quantile_rows(self, FAR_LEVELS + NEAR_LEVELS if far else NEAR_LEVELS)
+        return torch.cat([below, self._location[None], 2 * self._location - below])
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._quantile(u[:, :1], 1 - u[:, :1])
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._log_density(self._standard(value)) - self._scale.log()
@@ -67,6 +104,7 @@ class VaryingStudentT(Distribution):
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
         low, high = self._standard(lower), self._standard(upper)
+        half = (upper - lower) / 2 / self._scale
         # in the half where the interval has more of its length, so that both tails are small
         flip = low + high < 0
         low, high = torch.where(flip, -high, low), torch.where(flip, -low, high)
@@ -74,7 +112,6 @@ class VaryingStudentT(Distribution):
         beside = near + torch.log(-torch.expm1(far - near))
         across = torch.log1p(-torch.exp(near) - torch.exp(far))
         wide = torch.where(low > 0, beside, across)
-        half = 0.5 * (high - low)
         finite = torch.isfinite(half)
         center = torch.where(finite, low + half, 0.0)
         narrow = self._log_narrow(center, torch.where(finite, half, 0.0))

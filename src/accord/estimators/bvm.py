@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
 from accord._checks import check_choice, check_finite, check_non_negative, check_scalar
-from accord._numerics import FamilyName
+from accord._numerics import FamilyName, family_with_variance
 from accord._types import Floats
-from accord.distributions import Distribution
+from accord.distributions import Distribution, with_moments
 from accord.estimators.ensemble import (
     NetworkEnsembleRegressor,
     Rows,
@@ -22,7 +22,6 @@ from accord.estimators.ensemble import (
 from accord.estimators.predictive import (
     Combine,
     ensemble_distribution,
-    family_with_moments,
     member_moments,
 )
 from accord.estimators.presets import PRESETS
@@ -41,7 +40,6 @@ from accord.estimators.tolerance import (
     stated_half_width,
     target_knowledge,
 )
-from accord.losses.bvm import family_with_variance
 from accord.training import (
     VARIANCE_FLOOR,
     AgreementObjective,
@@ -366,7 +364,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
         scores = []
         for rule in rules:
             eps = rule.at(growth, mean, std)
-            members = family_with_moments(self.family, mean, softened(std, eps), self.df)
+            members = with_moments(self.family, mean, softened(std, eps), self.df)
             dist = ensemble_distribution(members, tolerance=eps)
             losses = -np.asarray(dist.log_prob(test.y))
             scores.append(float(np.average(losses.mean(axis=1), weights=weight)))
@@ -388,7 +386,7 @@ class BVMRegressor(NetworkEnsembleRegressor):
             eps = self._half_width(X, mean, std)
             if isinstance(self.tolerance, str) and self.tolerance in CHOICES:
                 std = softened(std, eps)
-        members = family_with_moments(self.family, self._shaped(mean), self._shaped(std), self.df)
+        members = with_moments(self.family, self._shaped(mean), self._shaped(std), self.df)
         tolerance = None if eps is None else self._shaped(eps)
         return ensemble_distribution(members, tolerance=tolerance, combine=self.combine)
 

@@ -11,8 +11,7 @@ from torch.nn.functional import softplus
 
 from accord._checks import check_choice, check_non_negative
 from accord._types import Floats
-from accord.distributions import Decomposed, Distribution, Mixture
-from accord.distributions.varying_student_t import VaryingStudentT
+from accord.distributions import Decomposed, Distribution, Mixture, VaryingStudentT
 from accord.estimators.ensemble import PlainEnsembleRegressor, Rows, TargetScaling
 from accord.training import ByAutograd, Columns, Objective, Scaling
 

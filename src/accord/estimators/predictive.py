@@ -1,6 +1,5 @@
 """Predictive distributions of an ensemble, from its members' moments."""
 
-import math
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -8,38 +7,17 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import (
     Decomposed,
     Distribution,
-    Laplace,
-    Logistic,
     Mixture,
-    Normal,
     Smoothed,
-    StudentT,
     gaussian_match,
 )
 from accord.training import Activation, Heads, Scaling, raw_outputs
 
 Combine = Literal["mixture", "moments"]
-
-
-def family_with_moments(
-    family: FamilyName, mean: Floats, std: Floats, df: float | None = None
-) -> Distribution:
-    """The member of a family that has this mean and standard deviation."""
-    match family:
-        case "normal":
-            return Normal(mean, std)
-        case "laplace":
-            return Laplace(mean, std / math.sqrt(2))
-        case "logistic":
-            return Logistic(mean, std * math.sqrt(3) / math.pi)
-        case "student-t":
-            df = 4.0 if df is None else df
-            return StudentT(df, mean, std * math.sqrt((df - 2) / df))
 
 
 def member_moments(
@@ -81,4 +59,4 @@ def ensemble_distribution(
     mixture = Mixture(members)
     if combine == "mixture":
         return mixture
-    return Decomposed(gaussian_match(mixture), mixture.epistemic)
+    return Decomposed(gaussian_match(mixture), mixture.disagreement, mixture.distance)

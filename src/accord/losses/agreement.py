@@ -1,17 +1,21 @@
 """The loss of any agreement rule."""
 
-import math
 from typing import final
 
 import torch
 from torch import Tensor, nn
 
 from accord._checks import check_non_negative
-from accord._numerics import NORMAL, FamilyName, StandardFamily, log_within
-from accord.agreement import Exact, Intervals, Rule, as_rule, trace
-from accord.agreement.rule import Predicate
-from accord.distributions import Distribution, Laplace, Logistic, Normal, StudentT
-from accord.losses.bvm import family_with_variance
+from accord._numerics import (
+    NORMAL,
+    FamilyName,
+    StandardFamily,
+    family_with_variance,
+    log_between,
+    log_within,
+)
+from accord.agreement import Exact, Intervals, Predicate, Rule, as_rule, missed, trace
+from accord.distributions import Distribution, of_family
 from accord.losses.inputs import (
     Reduction,
     check_reduction,
@@ -19,6 +23,9 @@ from accord.losses.inputs import (
     reduced,
     with_noise,
 )
+
+_DRAWS = 256  # per row, that the intervals of a callable are checked against
+_MOST_MISSED = 0.01  # of those draws
 
 
 @final
@@ -28,7 +35,8 @@ class AgreementLoss(nn.Module):
     A rule that allows intervals of ŷ has the closed form P(A) = Σ_k [F(upper_k) − F(lower_k)], F
     being the cdf of the prediction. Of a Python callable, the intervals are searched for (see
     :func:`accord.agreement.trace`), in float64 on the processor; they do not depend on the
-    prediction, so that the gradient is exact. :class:`accord.agreement.Exact` gives the negative
+    prediction, so that the gradient is exact. A callable whose intervals cannot be found, which
+    random draws show, is refused. :class:`accord.agreement.Exact` gives the negative
     log-likelihood. A prediction that cannot agree costs +∞, with gradient 0.
 
     Args:
@@ -110,26 +118,34 @@ class AgreementLoss(nn.Module):
         """The intervals of a callable, searched for where the predictions have their mass."""
         flat = [x.double().cpu().reshape(-1) for x in (mu, scale, t)]
         rule = self.rule.flattened(tuple(t.shape))
-        found = trace(rule, flat[2], _law(self.family, self.df, flat[0], flat[1]))
+        law = of_family(self.family, flat[0], flat[1])
+        found = trace(rule, flat[2], law)
+        _check_found(rule, flat[2], law, found)
         lower, upper = (x.reshape(-1, *t.shape).to(t.device) for x in (found.lower, found.upper))
         origin = torch.zeros_like(t, dtype=torch.float64)
         return Intervals(origin, lower, upper, anchored=False, ends="either")
 
 
 def _log_measure(family: StandardFamily, allowed: Intervals, mu: Tensor, scale: Tensor) -> Tensor:
+    def between(lower: Tensor, upper: Tensor) -> Tensor:
+        half = (upper - lower) / 2 / scale
+        return log_between(family, (lower - mu) / scale, (upper - mu) / scale, half)
+
     return allowed.log_measure(
         within=lambda center, half: log_within(family, (center - mu) / scale, half / scale),
+        between=between,
         below=lambda x: family.log_cdf((x - mu) / scale),
         above=lambda x: family.log_sf((x - mu) / scale),
     )
 
 
-def _law(family: StandardFamily, df: float | None, mu: Tensor, scale: Tensor) -> Distribution:
-    match family.name:
-        case "normal":
-            return Normal(mu, scale)
-        case "laplace":
-            return Laplace(mu, scale)
-        case "logistic":
-            return Logistic(mu, scale)
-    return StudentT(df if df is not None else math.inf, mu, scale)
+def _check_found(rule: Rule, y: Tensor, law: Distribution, found: Intervals) -> None:
+    """Refuse a rule whose intervals were not all found: its gradient would be a wrong one."""
+    _, share = missed(rule, y, law, found, n_draws=_DRAWS)
+    if float(share.mean()) > _MOST_MISSED:
+        raise ValueError(
+            "a callable rule must change its answer few enough times for all its intervals to be "
+            f"found, got {rule!r}, whose answer was missed for {float(share.mean()):.1%} of the "
+            "predictions. Use a rule with intervals, such as Within or Inside, in the loss, and "
+            "probability_of_agreement to judge a model by this one."
+        )

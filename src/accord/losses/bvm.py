@@ -13,7 +13,13 @@ from accord._checks import (
     check_not_empty,
     check_positive,
 )
-from accord._numerics import NORMAL, FamilyName, StandardFamily, agreement_loss, family_named
+from accord._numerics import (
+    NORMAL,
+    FamilyName,
+    StandardFamily,
+    agreement_loss,
+    family_with_variance,
+)
 from accord.losses.inputs import (
     Reduction,
     any_outside,
@@ -176,13 +182,6 @@ class BVMLoss(nn.Module):
             self.register_buffer("fixed_tolerance", tolerance.detach().clone())
         else:
             self.fixed_tolerance = float(tolerance)
-
-
-def family_with_variance(name: FamilyName, df: float | None) -> StandardFamily:
-    """The family, if it has the variance that a network predicts."""
-    if name == "student-t" and df is not None and df <= 2:
-        raise ValueError(f"df must be above 2 for the variance to exist, got {df}. Use df=3.")
-    return family_named(name, df)
 
 
 def _check_tolerance(tolerance: Tensor | float) -> None:

@@ -8,17 +8,9 @@ for them both expectations are box averages of E|N(d, s²)|, in closed form.
 """
 
 import numpy as np
-from scipy import special, stats
+import torch
 
-from accord.distributions import (
-    Decomposed,
-    Distribution,
-    Empirical,
-    Laplace,
-    Logistic,
-    StudentT,
-    Uniform,
-)
+from accord.distributions import Decomposed, Distribution, Empirical, LocationScale
 from accord.metrics._crps_gaussians import boxed_gaussians, crps_boxed_gaussians
 from accord.metrics._crps_quadrature import crps_quadrature
 from accord.metrics.inputs import FloatArray, as_array
@@ -39,28 +31,12 @@ def crps_of(dist: Distribution, y: FloatArray) -> FloatArray:
 
 def _standard_score(dist: Distribution, y: FloatArray) -> FloatArray | None:
     """scale · CRPS(F₀, z), z = (t − μ) / scale, for the families with a closed form."""
-    if not isinstance(dist, Laplace | Logistic | StudentT | Uniform):
+    if not isinstance(dist, LocationScale):
         return None
     scale = as_array("scale", dist.scale)
-    z = (y - as_array("mean", dist.mean)) / scale
-    if isinstance(dist, StudentT):
-        # At and below one degree of freedom E|X| is infinite, though the score is not.
-        return scale * _student_t(z, dist.df) if dist.df > 1 else None
-    far = np.abs(z)
-    if isinstance(dist, Laplace):
-        return np.asarray(scale * (far + np.exp(-far) - 0.75))
-    if isinstance(dist, Logistic):
-        return np.asarray(scale * (far + 2 * np.log1p(np.exp(-far)) - 1))
-    inside = np.minimum(far, 1.0)
-    return np.asarray(scale * (inside**2 / 2 + 1 / 6 + far - inside))
-
-
-def _student_t(z: FloatArray, df: float) -> FloatArray:
-    cdf: FloatArray = stats.t.cdf(z, df)
-    pdf: FloatArray = stats.t.pdf(z, df)
-    pairs = float(special.beta(0.5, df - 0.5) / special.beta(0.5, df / 2) ** 2)
-    spread = 2 * np.sqrt(df) / (df - 1) * pairs
-    return np.asarray(z * (2 * cdf - 1) + 2 * pdf * (df + z * z) / (df - 1) - spread)
+    z = (y - as_array("location", dist.location)) / scale
+    score = dist._family.crps(torch.from_numpy(z))
+    return None if score is None else np.asarray(scale * score.numpy())
 
 
 def crps_samples(draws: FloatArray, y: FloatArray) -> FloatArray:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from accord.distributions import Distribution, Mixture, Normal, Smoothed
+from accord.distributions import Decomposed, Distribution, Mixture, Normal, Smoothed
 from accord.metrics.inputs import FloatArray, as_array
 
 _SQRT_2PI = np.sqrt(2 * np.pi)
@@ -15,7 +15,7 @@ _SQRT_2PI = np.sqrt(2 * np.pi)
 class BoxedGaussians(NamedTuple):
     """A mixture of Gaussians, member m convolved with Uniform(−half_width, half_width).
 
-    **Shape**: members first, (M, ...) each; ``weights`` (M,).
+    **Shape**: members first, (M, ...) each.
     """
 
     mean: FloatArray
@@ -26,13 +26,33 @@ class BoxedGaussians(NamedTuple):
 
 def boxed_gaussians(dist: Distribution) -> BoxedGaussians | None:
     """The distribution as such a mixture, or None where it is none."""
-    parts = _parts(dist.components if isinstance(dist, Mixture) else dist)
+    if isinstance(dist, Decomposed):
+        return boxed_gaussians(dist.base)
+    if isinstance(dist, Mixture):
+        return _of_members(dist)
+    parts = _parts(dist)
     if parts is None:
         return None
-    if isinstance(dist, Mixture):
-        return BoxedGaussians(*parts, as_array("weights", dist.weights))
-    mean, std, half_width = parts
-    return BoxedGaussians(mean[None], std[None], half_width[None], np.ones(1))
+    mean, std, half_width = (part[None] for part in parts)
+    return BoxedGaussians(mean, std, half_width, np.ones(mean.shape))
+
+
+def _of_members(dist: Mixture) -> BoxedGaussians | None:
+    """The members' own mixtures, each weighted, in one."""
+    weights = as_array("weights", dist.weights)
+    weights = weights.reshape(
+        len(weights), *(1,) * (len(dist.shape) + 1 - weights.ndim), *weights.shape[1:]
+    )
+    found, start = [], 0
+    for group in dist.groups:
+        inner = boxed_gaussians(group)
+        if inner is None:
+            return None
+        outer = weights[start : start + group.shape[0]]
+        start += group.shape[0]
+        parts = (*inner[:3], inner.weights * outer)
+        found.append([part.reshape(-1, *dist.shape) for part in parts])
+    return BoxedGaussians(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
 def _parts(dist: Distribution) -> tuple[FloatArray, FloatArray, FloatArray] | None:

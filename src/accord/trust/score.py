@@ -11,9 +11,8 @@ from sklearn.utils.validation import check_is_fitted
 
 from accord._checks import check_choice, check_probability
 from accord._types import Floats
-from accord.distributions import Decomposed, Distribution, Mixture, Smoothed, predictive_of
-from accord.distributions.curves import MonotoneCurve, curve_through_scores
-from accord.trust import Proximity
+from accord.distributions import Distribution, MonotoneCurve, curve_through_scores, predictive_of
+from accord.trust.proximity import Proximity
 
 Kind = Literal["both", "distance", "epistemic"]
 
@@ -208,26 +207,11 @@ def _epistemic_share(dist: Distribution) -> Floats:
 
     **Shape**: (N,).
     """
-    epistemic = np.square(np.asarray(dist.epistemic))
-    noise = np.square(np.asarray(dist.aleatoric)) - _tolerance_variance(dist)
-    share = epistemic / np.maximum(epistemic + noise, np.finfo(np.float64).tiny)
+    disagreement = np.square(np.asarray(dist.disagreement))
+    rest = np.square(np.asarray(dist.std)) - np.asarray(dist.tolerance_variance)
+    share = disagreement / np.maximum(rest, np.finfo(np.float64).tiny)
     largest: Floats = share.reshape(len(share), -1).max(axis=1)
     return largest
-
-
-def _tolerance_variance(dist: Distribution) -> Any:
-    """The part ε²/3 of a variance that comes from smoothing by a tolerance."""
-    match dist:
-        case Smoothed():
-            return np.square(np.asarray(dist.tolerance)) / 3
-        case Mixture():
-            of_members = np.broadcast_to(
-                _tolerance_variance(dist.components), dist.components.shape
-            )
-            return np.tensordot(np.asarray(dist.weights), of_members, axes=1)
-        case Decomposed():
-            return _tolerance_variance(dist.base)
-    return 0.0
 
 
 def _log(values: Floats) -> Floats:

@@ -16,7 +16,6 @@ from torch import Tensor
 
 from accord._checks import check_choice, check_non_negative
 from accord.agreement import Agreement, AtMost, probability_of_agreement
-from accord.agreement.landmarks import landmarks
 from accord.agreement.probability import Outputs
 from accord.agreement.quadrature import integrate
 from accord.agreement.sides import Known, Sampled, Side, Uncertain, pair_of
@@ -139,7 +138,7 @@ _TERMS: dict[Distance, Callable[[Tensor, Tensor], Tensor]] = {
 def _density_distance(
     model: Distribution, data: Distribution, distance: Distance
 ) -> tuple[Floats, Floats]:
-    edges = torch.cat([landmarks(model), landmarks(data)]).sort(dim=0).values
+    edges = torch.cat([model._landmarks(far=True), data._landmarks(far=True)]).sort(dim=0).values
 
     def log_term(points: Tensor, rows: Tensor) -> Tensor:
         p = torch.as_tensor(model[rows].log_prob(points))
@@ -190,7 +189,7 @@ def _area_edges(model: Side, data: Side) -> Tensor:
     parts = []
     for side in (model, data):
         if isinstance(side, Uncertain):
-            marks = landmarks(side.law).flatten().sort().values
+            marks = side.law._landmarks(far=True).flatten().sort().values
             keep = torch.linspace(0, len(marks) - 1, min(len(marks), _EDGES)).long()
             parts.append(marks[keep])
         else:

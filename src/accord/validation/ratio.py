@@ -160,9 +160,9 @@ def _over_members(
     model: Mixture, data: Outputs, rule: AnyRule, random_state: RandomState, n_samples: int
 ) -> tuple[float, float]:
     logs, errors = [], []
-    for member in range(model.components.shape[0]):
+    for member in model.members:
         log_p, error = joint_log_agreement(
-            model.components[member], data, rule, random_state=random_state, n_samples=n_samples
+            member, data, rule, random_state=random_state, n_samples=n_samples
         )
         logs.append(log_p)
         errors.append(error)

@@ -14,8 +14,7 @@ from accord.calibration import (
     widened,
     widening_for,
 )
-from accord.calibration.predictions import concatenated
-from accord.distributions import Distribution
+from accord.distributions import Distribution, concatenated
 from accord.tables import TrainingData
 from accord.workflows.assessment import Assessment
 from accord.workflows.training import Rows, Split, Trained

@@ -9,9 +9,15 @@ import torch
 from torch import Tensor
 
 from accord._types import Floats
-from accord.calibration.reshaped import Reshaped
-from accord.distributions import Distribution
-from accord.distributions.distribution import Generator, TensorMap
+from accord.distributions.distribution import (
+    Distribution,
+    Generator,
+    Pointwise,
+    TensorMap,
+    Variances,
+    spread_landmarks,
+)
+from accord.distributions.reshaped import Reshaped
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
 _ROUNDING = 1e-9
@@ -92,8 +98,33 @@ class ConformalPredictive(Distribution):
     def _mean(self) -> Tensor:
         return self._density._mean()
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
+    def _variances(self) -> Variances:
         return self._density._variances()
+
+    def _tolerance_variance(self) -> Tensor:
+        return self._density._tolerance_variance()
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        return self._density._moments_through(function)
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_density=self._density._moved(shift, factor))
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return (self._density,)
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        return spread_landmarks(self._density, far=far)
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._density._from_uniforms(u)
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return self._density._tail_and_density(value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._density._log_prob(value)
@@ -117,7 +148,7 @@ class ConformalPredictive(Distribution):
         score = torch.where(p < q, -below, above)
         _warn_of_infinite(score.isinf() & (tail > 0))
         base = self._density._base
-        std = sum(base._variances(), torch.zeros(())).sqrt()
+        std = base._variance().sqrt()
         quantile = base._mean() + std * score
         return quantile, quantile
 

@@ -9,16 +9,24 @@ from torch import Tensor
 
 from accord._numerics import NORMAL, StandardFamily, log_between
 from accord._types import Floats
-from accord.distributions import Distribution
 from accord.distributions.curves import MonotoneCurve
-from accord.distributions.distribution import Generator, TensorMap
+from accord.distributions.distribution import (
+    Distribution,
+    Generator,
+    Pointwise,
+    TensorMap,
+    Variances,
+    logs_to_tail_and_density,
+    moments_by_quantiles,
+    shared_parts,
+    spread_landmarks,
+)
+from accord.distributions.moments import PANELS
 
 _GAUSSIAN: StandardFamily = NORMAL
 
 # Φ(−37) is the last normal float64: the base has no name for quantiles beyond.
 _LAST_SCORE = 37.0
-# Scores between which moments are integrated: beyond ±9 lies less than 1e-18 of the probability.
-_PANELS = (-9.0, -5.0, -3.0, -2.0, -1.0, 0.0, 1.0, 2.0, 3.0, 5.0, 9.0)
 _NODES = 8
 
 
@@ -29,7 +37,7 @@ class Reshaped(Distribution):
     With z(y) = Φ⁻¹(F(y)) its density is g(y) = f(y) T'(z) φ(T(z)) / φ(z): positive wherever the
     base's is, and finite, because T' is. Both tails of F are used, so nothing is lost far from the
     centre. Mean and variance come from Gauss–Legendre quadrature of the cdf (errors of about 1e-4
-    deviations); the epistemic share of the variance is the base's. Power-law tails (Student-t)
+    deviations); the parts of the variance have the base's proportions. Power-law tails (Student-t)
     that are stretched become heavier, and may lose their moments.
 
     Args:
@@ -80,11 +88,33 @@ class Reshaped(Distribution):
     def _mean(self) -> Tensor:
         return self._moments()[0]
 
-    def _variances(self) -> tuple[Tensor, Tensor]:
-        aleatoric, epistemic = self._base._variances()
-        variance = self._moments()[1]
-        share = epistemic / (aleatoric + epistemic)
-        return (1 - share) * variance, share * variance
+    def _variances(self) -> Variances:
+        return shared_parts(self._moments()[1], self._base._variances())
+
+    def _tolerance_variance(self) -> Tensor:
+        return self._base._tolerance_variance() * self._moments()[1] / self._base._variance()
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        return moments_by_quantiles(self, function)
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_base=self._base._moved(shift, factor), _known=None)
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return (self._base,)
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        return spread_landmarks(self, far=far)
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._quantile(u[:, :1], 1 - u[:, :1])
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         z = _score_at(self._base, value)
@@ -156,8 +186,8 @@ class Reshaped(Distribution):
         with S = 1 − G over y > c and G over y < c: cdf values at nodes between a few quantiles.
         """
         if self._known is None:
-            ends = self._evaluate("_point", self._batched(_PANELS)).to(torch.float64)
-            center, width = ends[len(_PANELS) // 2], ends.diff(dim=0)
+            ends = self._evaluate("_point", self._batched(PANELS)).to(torch.float64)
+            center, width = ends[len(PANELS) // 2], ends.diff(dim=0)
             nodes, weights = np.polynomial.legendre.leggauss(_NODES)
             first = second = torch.zeros_like(center)
             for node, weight in zip(nodes, weights / 2, strict=True):

@@ -4,9 +4,19 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accord.calibration.reshaped import Reshaped, normal_scores
-from accord.distributions import Decomposed, Laplace, Mixture, Normal, Smoothed, StudentT, Uniform
-from accord.distributions.curves import MonotoneCurve, curve_through_scores
+from accord.distributions import (
+    Decomposed,
+    Laplace,
+    Mixture,
+    MonotoneCurve,
+    Normal,
+    Reshaped,
+    Smoothed,
+    StudentT,
+    Uniform,
+    curve_through_scores,
+    normal_scores,
+)
 
 BASES = {
     "normal": Normal([0.0, 3.0], [1.0, 0.5]),

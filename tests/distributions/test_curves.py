@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import stats
 
-from accord.distributions.curves import MonotoneCurve, curve_through_scores
+from accord.distributions import MonotoneCurve, curve_through_scores
 
 RNG = np.random.default_rng(0)
 SCORES = {

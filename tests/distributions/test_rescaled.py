@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from accord.calibration import Conformal, IsotonicCalibration
-from accord.calibration.affine import rescale
 from accord.distributions import (
     Decomposed,
     Distribution,
@@ -16,8 +15,8 @@ from accord.distributions import (
     Smoothed,
     StudentT,
     Uniform,
+    VaryingStudentT,
 )
-from accord.distributions.varying_student_t import VaryingStudentT
 
 MEAN, STD = np.array([0.0, 3.0]), np.array([1.0, 0.5])
 RNG = np.random.default_rng(0)
@@ -42,7 +41,7 @@ CASES: dict[str, Distribution] = {
 def test_moves_as_the_variable_does(name):
     dist = CASES[name]
     factor, shift = np.array([2.0, 0.5]), np.array([1.0, -1.0])
-    moved = rescale(dist, factor, shift=shift)
+    moved = dist.rescaled(factor, shift=shift)
     assert type(moved) is type(dist)
 
     def undone(y):
@@ -61,4 +60,4 @@ def test_moves_as_the_variable_does(name):
 
 def test_factor_must_be_positive():
     with pytest.raises(ValueError, match=r"factor must be positive, got 0\.0"):
-        rescale(CASES["normal"], 0.0)
+        CASES["normal"].rescaled(0.0)

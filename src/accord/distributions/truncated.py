@@ -1,0 +1,192 @@
+"""A distribution renormalised to known bounds of the target."""
+
+from typing import Self, final
+
+import torch
+from torch import Tensor
+
+from accord._checks import check_ordered, check_trailing
+from accord.distributions.conversion import Values, shown
+from accord.distributions.distribution import (
+    Distribution,
+    Generator,
+    Pointwise,
+    TensorMap,
+    Variances,
+    logs_to_tail_and_density,
+    moments_by_quantiles,
+    shared_parts,
+    spread_landmarks,
+)
+
+_LEAST_LOG_MASS = -27.6  # a probability of 1e-12
+_WHOLE = 1e-10  # rows with less than this outside the bounds keep the moments of the base
+
+
+@final
+class Truncated(Distribution):
+    """The base given that it lies between bounds, f(y)/P(lower ≤ Y ≤ upper) inside them.
+
+    For targets that cannot be otherwise (a price is positive, a share at most 1). Quantiles, draws
+    and the mean lie inside. Mean and variance come from quadrature between quantiles (to about 1e-6
+    of the standard deviation) in rows where the bounds cut anything off; the parts of the variance
+    have the base's proportions. Where the base has less than 1e-12 of its probability between the
+    bounds, its median is first moved to the nearest of them.
+
+    **Shape**: that of the base; bounds scalar or of its trailing shape, −inf or inf for none.
+
+    >>> from accord.distributions import Normal
+    >>> price = Truncated(Normal(mean=[0.0, 9.0], std=1.0), lower=0.0)
+    >>> price.quantile([0.025, 0.5]).round(3)
+    array([[0.031, 0.674],
+           [7.04 , 9.   ]])
+    >>> price.mean.round(4)
+    array([0.7979, 9.    ])
+    """
+
+    def __init__(
+        self, base: Distribution, lower: Values = -torch.inf, upper: Values = torch.inf
+    ) -> None:
+        self._base, self._numpy = base, base._numpy
+        low, high = base._convert("lower", lower), base._convert("upper", upper)
+        check_ordered("lower", low, "upper", high, strict=True)
+        for name, bound in (("lower", low), ("upper", high)):
+            check_trailing(name, bound, base.shape, owner="base")
+        self._lower, self._upper = low.expand(base.shape), high.expand(base.shape)
+        self._base = self._reachable()
+        self._known: tuple[Tensor, Tensor] | None = None
+
+    def _reachable(self) -> Distribution:
+        """The base, its centre moved to the nearest bound where it has next to nothing inside."""
+        log_mass = self._base._evaluate("_log_between", self._lower, self._upper)
+        outside = log_mass < _LEAST_LOG_MASS
+        if not bool(outside.any()):
+            return self._base
+        middle = self._base._quantiles(*torch.full((2, 1), 0.5, dtype=torch.float64))[..., 0]
+        move = torch.where(outside, middle.clamp(self._lower, self._upper) - middle, 0.0)
+        return self._base._moved(move.to(self._lower), torch.ones_like(self._lower))
+
+    @property
+    def base(self) -> Distribution:
+        """The distribution before it was cut."""
+        return self._base
+
+    @property
+    def lower(self) -> Values:
+        """The lower bound per row."""
+        return self._answer(self._lower)
+
+    @property
+    def upper(self) -> Values:
+        """The upper bound per row."""
+        return self._answer(self._upper)
+
+    @property
+    def _reference(self) -> Tensor:
+        return self._base._reference
+
+    @property
+    def _width(self) -> int:
+        return self._base._width
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(
+            _base=self._base._map(function, lead),
+            _lower=function(self._lower, lead),
+            _upper=function(self._upper, lead),
+            _known=None,
+        )
+
+    def _mean(self) -> Tensor:
+        return self._moments()[0]
+
+    def _variances(self) -> Variances:
+        return shared_parts(self._moments()[1], self._base._variances())
+
+    def _moments(self) -> tuple[Tensor, Tensor]:
+        """Mean and variance, found once: the base's own in rows of which nothing is cut off."""
+        if self._known is None:
+            flat = self._flat()
+            mean, variance = flat._base._mean().clone(), flat._base._variance().clone()
+            log_mass = flat._base._evaluate("_log_between", flat._lower, flat._upper)
+            cut = torch.nonzero(log_mass < -_WHOLE).squeeze(-1)
+            if len(cut):
+                part = flat._map(lambda tensor, lead: tensor[(slice(None),) * lead + (cut,)])
+                some_mean, parts = moments_by_quantiles(part, lambda y: y, flat._base[cut])
+                mean[cut] = some_mean.to(mean)
+                variance[cut] = (parts[0] + parts[1] + parts[2]).to(variance)
+            self._known = mean.reshape(self.shape), variance.reshape(self.shape)
+        return self._known
+
+    def _tolerance_variance(self) -> Tensor:
+        return self._base._tolerance_variance() * self._moments()[1] / self._base._variance()
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        return moments_by_quantiles(self, function, self._base)
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(
+            _base=self._base._moved(shift, factor),
+            _lower=shift + factor * self._lower,
+            _upper=shift + factor * self._upper,
+            _known=None,
+        )
+
+    def _inner(self) -> tuple[Distribution, ...]:
+        return (self._base,)
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        marks = spread_landmarks(self, far=far)
+        return marks.clamp(self._lower, self._upper)
+
+    @property
+    def _n_uniforms(self) -> int:
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        return self._quantile(u[:, :1], 1 - u[:, :1])
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return logs_to_tail_and_density(self, value, sign)
+
+    def _log_mass(self) -> Tensor:
+        return self._base._log_between(self._lower, self._upper)
+
+    def _log_prob(self, value: Tensor) -> Tensor:
+        inside = (value >= self._lower) & (value <= self._upper)
+        at = value.clamp(self._lower, self._upper)
+        return torch.where(inside, self._base._log_prob(at) - self._log_mass(), -torch.inf)
+
+    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
+        at = value.clamp(self._lower, self._upper)
+        below = sign > 0
+        low = torch.where(below, self._lower.expand_as(at), at)
+        high = torch.where(below, at, self._upper.expand_as(at))
+        return (self._base._log_between(low, high) - self._log_mass()).clamp(max=0)
+
+    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
+        low, high = (x.clamp(self._lower, self._upper) for x in (lower, upper))
+        return (self._base._log_between(low, high) - self._log_mass()).clamp(max=0)
+
+    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
+        low, high = center - half_width, center + half_width
+        whole = (low >= self._lower) & (high <= self._upper)
+        inside = self._base._log_within(center, half_width) - self._log_mass()
+        return torch.where(whole, inside.clamp(max=0), self._log_between(low, high))
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        """The base's quantile with p of the mass between the bounds below it, and q above."""
+        one = torch.ones_like(self._lower)
+        below = self._base._log_tail(self._lower, one).exp()
+        above = self._base._log_tail(self._upper, -one).exp()
+        mass = self._log_mass().exp()
+        quantile = self._base._quantile(below + p * mass, above + q * mass)
+        quantile = quantile.clamp(self._lower, self._upper)
+        return quantile, quantile
+
+    def _draw(self, n: int, rng: Generator) -> Tensor:
+        u = torch.from_numpy(rng.random((n, *self.shape))).to(self._reference.device)
+        return self._evaluate("_quantile", u, 1 - u)
+
+    def _describe(self) -> str:
+        return f"{self._base!r}, lower={shown(self._lower)}, upper={shown(self._upper)}"
