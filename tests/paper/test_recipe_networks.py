@@ -1,8 +1,8 @@
 """The presets' networks against the paper's recipe written out in plain torch, step by step.
 
 Nothing of accord's training is used on the other side: ``torch.nn`` layers, ``torch.optim``, and
-the loss −log [Φ((t + ε − μ)/σ) − Φ((t − ε − μ)/σ)] by the error function, one network at a time. Only
-the initial weights and the order of the rows are taken over, since they are random.
+the loss −log [Φ((t + ε − μ)/σ) − Φ((t − ε − μ)/σ)] by the error function, one network at a time.
+Only the initial weights and the order of the rows are taken over, since they are random.
 """
 
 from collections.abc import Iterator
