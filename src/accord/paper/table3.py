@@ -90,6 +90,7 @@ def _group(name: str, recipe: str, protocol: Protocol, models: Sequence[Model]) 
     return Group(NAME, name, protocol, own)
 
 
+_TICKS = (-30, -10, -3, -1, -0.5, 0, 0.5, 1, 3, 10, 30, 100)
 _PAPER = (AS_PRINTED, SMOOTHED)
 _DEEP = Model("Deep Ensembles", "", "DeepEnsembleRegressor", {})
 _BVM = Model("BVM", "", "BVMRegressor", {"tolerance": "1%"}, _PAPER)
@@ -320,6 +321,10 @@ def figures(results: Results) -> list[Drawing]:
         yticklabels=[info(name).title for name in DATASETS],
     )
     ax.set_xscale("symlog", linthresh=1.0)
+    low, high = ax.get_xlim()
+    ticks = [tick for tick in _TICKS if low <= tick <= high]
+    ax.set_xticks(ticks, [f"{tick:g}".replace("-", "−") for tick in ticks])
+    ax.minorticks_off()
     ax.invert_yaxis()
     plots.legend(ax)
     words = (
