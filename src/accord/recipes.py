@@ -14,8 +14,8 @@ __all__ = ["PRESETS", "RECIPES", "in_fractions"]
 Settings = Mapping[str, Any]
 
 # The paper states no floor, and one of 1e-12 already changes its networks: trained within ε, some
-# of their variances fall to 2e-12. Far from the data a float32 variance may even be exactly 0, which
-# has no density; this floor prevents that, and is lost in rounding where a variance exceeds 1e-22.
+# of their variances fall to 2e-12. Far from the data a float32 variance may even be exactly 0,
+# which has no density; this floor prevents that, and is lost in rounding above 1e-22.
 _FLOOR = 1e-30
 _NETWORK: Settings = {
     "n_members": 5,
