@@ -237,7 +237,11 @@ def test_reproduce_writes_a_page(run: Run, tmp_path: Path) -> None:
 
 
 def test_reproduce_lists_its_studies(run: Run) -> None:
-    assert "table3" in run("reproduce", "--list").stdout
+    shown = run("reproduce", "--list").stdout
+    assert "table3  Table 3" in shown
+    assert "paper: AdamW with rate 3e-4" in shown
+    listed = json.loads(run("reproduce", "--list", "--json").stdout)["studies"]
+    assert set(listed["table2"]["departures"][0]) == {"paper", "ours", "why"}
     assert run("reproduce", "table9").exit_code == 2
 
 

@@ -87,8 +87,7 @@ class TestPage:
         )
         part = Part(study_named("table3"), (), claims, (), ())
         assert group_sentences([part]) == [
-            "Table 3: test NLL on the most anomalous tenth: as printed, 1 does not and 1 is "
-            "undecided; smoothed, 2 hold."
+            "Table 3: as printed, 1 does not hold and 1 is undecided; smoothed, 2 hold."
         ]
 
     def test_each_study_opens_with_its_departures(self) -> None:

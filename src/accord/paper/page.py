@@ -41,7 +41,7 @@ BEYOND = (
 )
 _VERBS = {
     "holds": ("holds", "hold"),
-    "does not hold": ("does not", "do not"),
+    "does not hold": ("does not hold", "do not hold"),
     "undecided": ("is undecided", "are undecided"),
     "not run": ("was not run", "were not run"),
 }
@@ -69,7 +69,7 @@ def claim_grid(verdicts: Sequence[Verdict]) -> list[Row]:
 def group_sentences(parts: Sequence["Part"]) -> list[str]:
     """One sentence per study: how its claims fare under each predictive.
 
-    For example "Table 3: as printed, 1 does not and 1 is undecided; smoothed, 2 hold."
+    For example "Table 3: as printed, 1 does not hold and 1 is undecided; smoothed, 2 hold."
     """
     sentences = []
     for part in parts:
@@ -78,7 +78,8 @@ def group_sentences(parts: Sequence["Part"]) -> list[str]:
             own = [verdict for verdict in part.claims if verdict.predictive == predictive.name]
             counts = [f"{n} {_VERBS[outcome][n > 1]}" for outcome, n in counted(own).items()]
             halves.append(f"{predictive.name}, {' and '.join(counts)}")
-        sentences.append(f"{part.study.title}: {'; '.join(halves)}.")
+        where = part.study.title.split(":")[0]
+        sentences.append(f"{where}: {'; '.join(halves)}.")
     return sentences
 
 
