@@ -9,7 +9,7 @@ import pytest
 import accord
 
 LAYERS: dict[str, int] = {
-    **dict.fromkeys(("_version", "_numerics", "_checks"), 0),
+    **dict.fromkeys(("_version", "_types", "_files", "_numerics", "_checks"), 0),
     **dict.fromkeys(
         ("distributions", "agreement", "losses", "metrics", "validation", "splits", "proximity"), 1
     ),

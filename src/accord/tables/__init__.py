@@ -1,13 +1,22 @@
 """Tables in and out: CSV and Parquet files, column types, preprocessing, whole files or none."""
 
+from accord._files import (
+    OptionError,
+    atomic_output,
+    atomic_outputs,
+    check_output,
+    check_outputs,
+    printable,
+    quoted,
+)
 from accord.tables.cells import Kind, Reading
 from accord.tables.preprocessing import make_preprocessor
-from accord.tables.problems import OptionError, TableError, listed, printable, quoted
+from accord.tables.problems import TableError, listed
 from accord.tables.reading import Table, file_sha256, open_table, read_header, read_table
 from accord.tables.schema import Column, Schema, Surprises, check_columns, conform
 from accord.tables.stream import TableStream
 from accord.tables.training_data import TrainingData, prepare_training
-from accord.tables.writing import TableWriter, atomic_output, check_output, guard_formulas
+from accord.tables.writing import TableWriter, guard_formulas
 
 __all__ = [
     "Column",
@@ -22,8 +31,10 @@ __all__ = [
     "TableWriter",
     "TrainingData",
     "atomic_output",
+    "atomic_outputs",
     "check_columns",
     "check_output",
+    "check_outputs",
     "conform",
     "file_sha256",
     "guard_formulas",

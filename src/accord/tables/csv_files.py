@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from accord.tables.problems import OptionError, TableError, quoted
+from accord._files import OptionError
+from accord.tables.problems import TableError, quoted
 from accord.tables.stream import TableStream, check_names, reason
 
 # Empty cells and the usual ways of writing "missing"; compared after outer spaces are removed.

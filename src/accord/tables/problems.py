@@ -3,29 +3,20 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from accord._files import OptionError, quoted
+
+__all__ = [
+    "OptionError",
+    "TableError",
+    "absent_column",
+    "listed",
+    "near_matches",
+    "quoted",
+]
+
 
 class TableError(ValueError):
     """The table's content cannot be used."""
-
-
-class OptionError(ValueError):
-    """What was asked for does not fit: a column that is not there, a file that already exists."""
-
-
-def quoted(name: object, *, limit: int = 60) -> str:
-    r"""A name as it can be shown in one line of text.
-
-    >>> quoted("price"), quoted("a\nb")
-    ("'price'", "'a\\nb'")
-    """
-    return f"'{printable(name, limit=limit)}'"
-
-
-def printable(name: object, *, limit: int = 60) -> str:
-    """A name without line ends and terminal escapes, cut to a length."""
-    text = str(name)
-    text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def listed(names: Iterable[object], *, limit: int = 5) -> str:

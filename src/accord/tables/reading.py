@@ -10,9 +10,10 @@ from typing import Literal
 import pandas as pd
 import pyarrow as pa
 
+from accord._files import OptionError
 from accord.tables.csv_files import csv_dialect, csv_stream
 from accord.tables.parquet_files import parquet_header, parquet_stream
-from accord.tables.problems import OptionError, TableError
+from accord.tables.problems import TableError
 from accord.tables.stream import TableStream, check_names
 
 FileFormat = Literal["csv", "parquet"]

@@ -9,8 +9,9 @@ import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
 
+from accord._files import OptionError
 from accord.tables.cells import UnreadableCells, convert, detect
-from accord.tables.problems import OptionError, TableError, absent_column, listed, quoted
+from accord.tables.problems import TableError, absent_column, listed, quoted
 from accord.tables.reading import Table
 from accord.tables.schema import Column, Schema, infer_column
 
