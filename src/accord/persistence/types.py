@@ -27,6 +27,10 @@ TYPES: dict[str, str] = {
     "LikelihoodRatio": "accord.calibration:LikelihoodRatio",
     "Recalibrated": "accord.calibration:Recalibrated",
     "VarianceScaling": "accord.calibration:VarianceScaling",
+    "CellFormat": "accord.tables:CellFormat",
+    "Column": "accord.tables:Column",
+    "Schema": "accord.tables:Schema",
+    "TableEncoder": "accord.tables:TableEncoder",
     "TableModel": "accord.workflows.model:TableModel",
     "TableProfile": "accord.workflows.profile:TableProfile",
     # What an estimator of this package may be built of or around; their state is plain numbers.
