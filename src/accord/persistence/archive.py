@@ -128,12 +128,17 @@ def _opened(path: str | Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]
             _check_entries(archive, path.stat().st_size)
             yield archive, _read_manifest(archive)
     except Exception as error:
-        reason = str(error) if isinstance(error, ValueError) else ""
-        reason = printable(reason or f"{type(error).__name__}: {error}", limit=300).rstrip(".")
         raise ModelFileError(
-            f"{quoted(path.name)} cannot be loaded as a model of accord: {reason}. Save or copy "
-            "it again, and load only files whose origin you know."
+            f"{quoted(path.name)} cannot be loaded as a model of accord: {_reason(error)}. Save or "
+            "copy it again, and load only files whose origin you know."
         ) from None
+
+
+def _reason(error: Exception) -> str:
+    if isinstance(error, zipfile.BadZipFile | EOFError):
+        return "it is not a model saved by accord, or it is cut short or damaged"
+    reason = str(error) if isinstance(error, ValueError) else f"{type(error).__name__}: {error}"
+    return printable(reason or type(error).__name__, limit=300).rstrip(".")
 
 
 def _check_entries(archive: zipfile.ZipFile, size: int) -> None:
