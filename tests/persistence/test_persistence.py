@@ -175,6 +175,18 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["m.accord"]
 
 
+def test_a_model_may_say_what_has_to_hold(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models whose input is no matrix check themselves instead of answering a trial row."""
+    save(StandardScaler(), tmp_path / "m.accord")
+
+    def check(self: StandardScaler) -> None:
+        raise ValueError("widening must be at least 1, got -5.")
+
+    monkeypatch.setattr(StandardScaler, "_check_loaded", check, raising=False)
+    with pytest.raises(ModelFileError, match="widening must be at least 1, got -5"):
+        accord.load(tmp_path / "m.accord")
+
+
 def test_an_absent_file(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="must exist"):
         accord.load(tmp_path / "nothing.accord")

@@ -243,6 +243,9 @@ def _unit(text: pa.ChunkedArray) -> str:
 
 def _odd_entries(text: pa.ChunkedArray) -> tuple[str, ...]:
     """The few words among numbers, or nothing if there are too many of them."""
+    beginning = pd.to_numeric(text.slice(0, 20 * _SAMPLE).to_pandas(), errors="coerce")
+    if beginning.notna().mean() < 0.5:
+        return ()
     series = text.to_pandas()
     odd = series[pd.to_numeric(series, errors="coerce").isna()]
     words = odd.unique()

@@ -97,13 +97,15 @@ class Schema:
 class Inferred(NamedTuple):
     """A column to use with its values, or None with the reason why not.
 
-    ``can_be_used`` says whether a user may insist on it.
+    ``can_be_used`` says whether a user may insist on it; ``infinite`` are the places of infinite
+    values, which count as missing.
     """
 
     column: Column | None
     reason: str
     values: NDArray[Any]
     can_be_used: bool = False
+    infinite: tuple[int, ...] = ()
 
 
 def infer_column(
@@ -124,8 +126,11 @@ def infer_column(
     if found is None:
         return Inferred(None, f"a column of type {cells.type} cannot be used", nothing)
     values = convert(cells, found)
+    infinite: tuple[int, ...] = ()
     if values.dtype.kind == "f":
-        values = np.where(np.isfinite(values), values, np.nan)
+        infinite = tuple(np.flatnonzero(np.isinf(values)).tolist())
+    if infinite:
+        values = np.where(np.isinf(values), np.nan, values)
     missing = pd.isna(values)
     if missing.all():
         return Inferred(None, "every value is missing", nothing)
@@ -137,7 +142,7 @@ def infer_column(
         return Inferred(None, "it only counts the rows", values, can_be_used=True)
     if found.kind != "category":
         low, high = _range(values)
-        return Inferred(Column(name, found, (), low, high), "", values)
+        return Inferred(Column(name, found, (), low, high), "", values, infinite=infinite)
     if not insist and len(distinct) > max(_IDENTIFIER_VALUES, _IDENTIFIER_SHARE * len(values)):
         reason = f"{len(distinct):,} distinct texts in {len(values):,} rows"
         return Inferred(None, reason, values, can_be_used=True)

@@ -21,7 +21,7 @@ _TIME_NAME = re.compile(
     r"(?i)(^|[ _.-])(t|time|date|day|week|month|quarter|year|yr|step|tick|timestamp|epoch|period)s?"
     r"([ _.-]?(no|nr|number|index|of sale))?$"
 )
-_MOST_ROWS = 100_000
+_MOST_ROWS = 20_000
 _FEWEST_GROUPS = 5
 _ROWS_PER_GROUP = 2.0
 # So many other columns that do not change within a value of this one make it a group.
@@ -57,7 +57,7 @@ def suspects(X: pd.DataFrame, schema: Schema) -> tuple[Suspect, ...]:
         own = codes[column.name]
         if column.kind == "date" or _is_time(column.name, X[column.name]):
             found.append(_time(column.name))
-        elif column.kind in ("number", "category") and _is_group(column.name, own, codes):
+        elif _can_be_code(X[column.name]) and _is_group(column.name, own, codes):
             found.append(_group(column.name, int(own.max()) + 1))
     return tuple(found)
 
@@ -88,6 +88,14 @@ def _is_time(name: str, values: "pd.Series[float]") -> bool:
         return False
     rises = bool(np.all(np.diff(known) >= 0))
     return rises or (_TIME_NAME.search(name) is not None and bool(np.all(known == np.round(known))))
+
+
+def _can_be_code(values: "pd.Series[float]") -> bool:
+    """Text or whole numbers."""
+    if values.dtype.kind != "f":
+        return values.dtype.kind == "O"
+    known = values.dropna()
+    return bool((known == known.round()).all())
 
 
 def _is_group(name: str, own: Indices, codes: dict[str, Indices]) -> bool:

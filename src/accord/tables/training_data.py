@@ -14,7 +14,7 @@ from accord._types import Bools, Floats
 from accord.tables.cells import cleaned, convert, detect, is_text
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column, counted, listed
-from accord.tables.schema import Column, Schema, counts_rows, infer_column
+from accord.tables.schema import Column, Inferred, Schema, counts_rows, infer_column
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
@@ -73,7 +73,6 @@ def prepare_training(
 
     ``ignore`` and ``use`` overrule what is decided about a column.
     """
-    names = table.data.column_names
     roles = {
         "target": target,
         "tolerance": tolerance_column,
@@ -81,6 +80,16 @@ def prepare_training(
         "upper bound": upper_column,
     }
     given = {role: name for role, name in roles.items() if name is not None}
+    _check_roles(table, given, ignore, use)
+    numbers = {role: number_column(table, role, name) for role, name in given.items()}
+    return _assemble(table, given, numbers, ignore, use)
+
+
+def _check_roles(
+    table: Table, given: dict[str, str], ignore: Sequence[str], use: Sequence[str]
+) -> None:
+    """Every column that is named must be there and have one role."""
+    names = table.data.column_names
     asked = [("ignored", name) for name in ignore] + [("used", name) for name in use]
     for role, name in [*given.items(), *asked]:
         if name not in names:
@@ -95,8 +104,6 @@ def prepare_training(
             f"each role needs a column of its own, got {listed(given.values())} for "
             f"{listed(given)}. Name different columns."
         )
-    numbers = {role: number_column(table, role, name) for role, name in given.items()}
-    return _assemble(table, given, numbers, ignore, use)
 
 
 def _assemble(
@@ -119,7 +126,7 @@ def _assemble(
     kept = np.flatnonzero(usable)
     _check_target(table, given["target"], y[kept], exact[kept], kept + 1)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
-    found = _features(table, data, given, ignore, use)
+    found = _features(table, data, kept + 1, given, ignore, use)
     notes = [*table.notes, *_rows_left_out(table, given["target"], usable, y), *found.notes]
     notes += _far_targets(y[kept], exact[kept], kept + 1, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
@@ -265,6 +272,7 @@ class _Features(NamedTuple):
 def _features(
     table: Table,
     data: pa.Table,
+    rows: NDArray[np.int64],
     given: dict[str, str],
     ignore: Sequence[str],
     use: Sequence[str],
@@ -281,6 +289,7 @@ def _features(
             decisions.append(Decision(name, False, ignored[name]))
             continue
         found = infer_column(name, data.column(name), decimal=table.decimal, insist=name in use)
+        notes += _column_notes(name, found, rows)
         if found.column is None:
             if name in use:
                 raise OptionError(
@@ -288,13 +297,10 @@ def _features(
                 )
             ignored[name] = found.reason
             decisions.append(Decision(name, False, found.reason))
-            switch = " Pass --use to use it all the same." if found.can_be_used else ""
-            notes.append(f"Column {quoted(name)} is not used: {found.reason}.{switch}")
-            continue
-        columns.append(found.column)
-        values[name] = found.values
-        decisions.append(Decision(name, True, _reason(found.column, found.values)))
-        notes += _column_notes(found.column, found.values, data.column(name))
+        else:
+            columns.append(found.column)
+            values[name] = found.values
+            decisions.append(Decision(name, True, _reason(found.column, found.values)))
     if not columns:
         raise TableError(
             f"no column is left to predict {quoted(given['target'])} from: "
@@ -323,24 +329,25 @@ def _reason(column: Column, values: NDArray[Any]) -> str:
     return "; ".join(part for part in (what, remark, order) if part)
 
 
-def _column_notes(column: Column, values: NDArray[Any], cells: pa.ChunkedArray) -> list[str]:
-    notes = []
-    name = quoted(column.name)
-    if remark := column.cells.remark():
-        notes.append(f"In {name}: {remark}.")
-    if column.kind == "number" and counts_rows(values):
+def _column_notes(name: str, found: Inferred, rows: NDArray[np.int64]) -> list[str]:
+    """What a person should know about how a column is used, or why it is not."""
+    shown, notes = quoted(name), []
+    if found.column is None:
+        switch = " Pass --use to use it all the same." if found.can_be_used else ""
+        return [f"Column {shown} is not used: {found.reason}.{switch}"]
+    if remark := found.column.cells.remark():
+        notes.append(f"In {shown}: {remark}.")
+    if found.column.kind == "number" and counts_rows(found.values):
         notes.append(
-            f"Column {name} counts up from row to row and is used as a time. If it is only a row "
+            f"Column {shown} counts up from row to row and is used as a time. If it is only a row "
             "number, pass --ignore."
         )
-    if column.kind == "number":
-        infinite = np.flatnonzero(np.isinf(convert(cells, column.cells))) + 1
-        if len(infinite):
-            noun = "infinite value" if len(infinite) == 1 else "infinite values"
-            notes.append(
-                f"{len(infinite):,} {noun} in {name} (first in row {infinite[0]:,}): taken as "
-                "missing."
-            )
+    if len(found.infinite):
+        noun = "infinite value" if len(found.infinite) == 1 else "infinite values"
+        notes.append(
+            f"{len(found.infinite):,} {noun} in {shown} (first in row "
+            f"{rows[found.infinite[0]]:,}): taken as missing."
+        )
     return notes
 
 
