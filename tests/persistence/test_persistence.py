@@ -5,12 +5,14 @@ import os
 import sys
 import types
 import zipfile
+from inspect import isabstract
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.linear_model import BayesianRidge
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -140,6 +142,19 @@ def test_every_type_on_the_list_is_where_the_list_says(name: str) -> None:
     cls = registry.class_of(name)
     assert isinstance(cls, type)
     assert registry.name_of(cls) == name
+
+
+def test_every_public_estimator_is_on_the_list() -> None:
+    public = [getattr(accord, name) for name in accord.__all__]
+    for package in (accord.estimators, accord.calibration):
+        public += [getattr(package, name) for name in package.__all__]
+    estimators = {
+        item
+        for item in public
+        if isinstance(item, type) and issubclass(item, BaseEstimator) and not isabstract(item)
+    }
+    assert BVMRegressor in estimators
+    assert {registry.name_of(cls) for cls in estimators} <= set(registry.TYPES)
 
 
 def test_metadata_without_loading(model: BVMRegressor, tmp_path: Path) -> None:

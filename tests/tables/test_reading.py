@@ -1,6 +1,8 @@
 """Files as people have them: separators, encodings, compression, and all that can be wrong."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -227,3 +229,24 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     table = read_table(tmp_path / "wide.csv")
     assert table.data.num_columns == 10_000
     assert table.data.num_rows == 3
+
+
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+def test_tables_come_through_pipes(path: str) -> None:
+    code = (
+        "import sys; from accord.tables import open_table, read_table\n"
+        "t = read_table(sys.argv[1]); print(t.name, t.data.to_pydict(), len(t.sha256))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], input=b"a;b\n1;2\n", capture_output=True, check=True
+    )
+    assert done.stdout.decode() == "standard input {'a': ['1'], 'b': ['2']} 64\n"
+    empty = subprocess.run([sys.executable, "-c", code, path], input=b"", capture_output=True)
+    assert b"standard input is empty" in empty.stderr
+
+
+def test_names_of_files_are_safe_to_print(tmp_path: Path) -> None:
+    for content in (b"", b"a,a\n1,2\n", b"a,b\n1,2\n3\n", b"a\n"):
+        with pytest.raises(TableError) as caught:
+            read_table(written(tmp_path, content, "\x1b[2Jevil.csv"))
+        assert str(caught.value).isprintable()

@@ -10,7 +10,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from accord.tables import TableWriter, atomic_output, guard_formulas
+from accord.tables import (
+    OptionError,
+    TableWriter,
+    atomic_output,
+    guard_formulas,
+    refuse_unknown_suffix,
+)
 
 
 @pytest.fixture
@@ -58,3 +64,16 @@ def test_batches_are_one_table(tmp_path: Path) -> None:
         writer.write(pa.table({"a": [1, 2]}))
         writer.write(pa.table({"a": [3]}))
     assert (tmp_path / "out.csv").read_text() == '"a"\n1\n2\n3\n'
+
+
+def test_tables_go_to_files_of_two_kinds_and_to_standard_output() -> None:
+    for path in ("out.csv", "out.PARQUET", "-"):
+        assert refuse_unknown_suffix(path) == Path(path)
+    with pytest.raises(OptionError, match=r"must end in \.csv or \.parquet, got 'out\.xlsx'"):
+        refuse_unknown_suffix("out.xlsx")
+
+
+def test_a_table_on_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    with atomic_output("-") as part, TableWriter(part) as writer:
+        writer.write(pa.table({"a": [1, 2]}))
+    assert capfdbinary.readouterr().out == b'"a"\n1\n2\n'

@@ -1,6 +1,9 @@
 """Tables in and out: CSV and Parquet files, whole or in batches, as Arrow tables."""
 
 import hashlib
+import shutil
+import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -14,7 +17,7 @@ import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from accord._files import OptionError, printable, quoted
+from accord._files import STANDARD_STREAM, OptionError, printable, quoted
 from accord.tables.cells import DecimalMark, decimal_mark, is_text
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.problems import TableError, check_names, reason
@@ -70,8 +73,10 @@ def read_table(
         raise OptionError(f"decimal must be '.' or ',', got {quoted(decimal)}. Use one of them.")
     if isinstance(source, pd.DataFrame):
         return _from_frame(source, decimal)
-    path = Path(source)
-    with open_table(path, encoding=encoding, delimiter=delimiter) as stream:
+    with (
+        _regular_file(Path(source)) as path,
+        open_table(path, encoding=encoding, delimiter=delimiter) as stream,
+    ):
         batches = list(stream.batches)
         data = pa.concat_tables(batches) if batches else pa.table({})
         table = Table(
@@ -96,17 +101,34 @@ def open_table(
 ) -> Iterator[TableStream]:
     """A CSV or Parquet file as a stream of batches, for files larger than memory.
 
-    ``columns`` limits what is read of a Parquet file, names that it lacks aside.
+    ``-`` is standard input. ``columns`` limits what is read of a Parquet file, names that it
+    lacks aside.
     """
-    path = Path(path)
-    if file_format(path) == "parquet":
-        with _parquet_stream(path, batch_rows=batch_rows, columns=columns) as stream:
+    with _regular_file(Path(path)) as file:
+        if file_format(file) == "parquet":
+            opened = _parquet_stream(file, batch_rows=batch_rows, columns=columns)
+        else:
+            opened = csv_stream(file, encoding=encoding, delimiter=delimiter, batch_rows=batch_rows)
+        with opened as stream:
             yield stream
-    else:
-        with csv_stream(
-            path, encoding=encoding, delimiter=delimiter, batch_rows=batch_rows
-        ) as stream:
-            yield stream
+
+
+@contextmanager
+def _regular_file(path: Path) -> Iterator[Path]:
+    """The file itself, or a copy of what comes through a pipe: a table is looked at twice."""
+    piped = path == STANDARD_STREAM or path.is_fifo() or path.is_char_device()
+    if not piped:
+        yield path
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "standard input"
+        with copy.open("wb") as file:
+            if path == STANDARD_STREAM:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+            else:
+                with path.open("rb") as source:
+                    shutil.copyfileobj(source, file)
+        yield copy
 
 
 def read_header(
@@ -291,11 +313,11 @@ def _guarded(column: Any) -> Any:
 
 
 def refuse_unknown_suffix(path: str | Path) -> Path:
-    """Tables are written as CSV or Parquet; any other suffix is a misunderstanding."""
+    """Tables are written as CSV or Parquet, and as CSV to standard output."""
     path = Path(path)
-    if path.suffix.lower() not in (".csv", ".parquet"):
+    if path != STANDARD_STREAM and path.suffix.lower() not in (".csv", ".parquet"):
         raise OptionError(
             f"the output file must end in .csv or .parquet, got {quoted(path.name)}. "
-            "Give such a name."
+            "Give such a name, or - for standard output."
         )
     return path

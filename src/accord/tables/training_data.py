@@ -303,7 +303,7 @@ def _features(
             decisions.append(Decision(name, True, _reason(found.column, found.values)))
     if not columns:
         raise TableError(
-            f"no column is left to predict {quoted(given['target'])} from: "
+            "no column is left to predict from: "
             + "; ".join(f"{quoted(name)}: {why}" for name, why in list(ignored.items())[:5])
             + ". Add columns that vary with the target."
         )
