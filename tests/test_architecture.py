@@ -9,11 +9,13 @@ import pytest
 import accord
 
 LAYERS: dict[str, int] = {
-    **dict.fromkeys(("_version", "_types", "_threads", "_numerics", "_checks"), 0),
+    **dict.fromkeys(("_version", "_types", "_threads", "_files", "_progress"), 0),
+    **dict.fromkeys(("_wording", "_paths", "_numerics", "_checks"), 0),
     **dict.fromkeys(("distributions", "agreement", "losses", "metrics", "validation", "splits"), 1),
-    **dict.fromkeys(("training", "probabilistic_backprop"), 2),
+    **dict.fromkeys(("training", "probabilistic_backprop", "tables", "datasets"), 2),
     **dict.fromkeys(("estimators", "calibration", "trust", "portfolio", "persistence"), 3),
-    **dict.fromkeys(("datasets", "tables", "plots"), 4),
+    **dict.fromkeys(("assessment", "table_profile", "model_card", "table_regressor"), 3),
+    **dict.fromkeys(("plots",), 4),
     **dict.fromkeys(("paper", "workflows"), 5),
     **dict.fromkeys(("cli", "report"), 6),
 }

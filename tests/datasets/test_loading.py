@@ -1,7 +1,11 @@
 """Loading: the real files where they are, and clear words where they are not."""
 
+import io
 import shutil
 import socket
+import urllib.error
+import urllib.request
+from email.message import Message
 from pathlib import Path
 
 import numpy as np
@@ -137,30 +141,37 @@ class TestNoNetwork:
         with pytest.raises(FileNotFoundError, match="damaged in the cache"):
             load("yacht")
 
+    def test_a_right_answer_from_the_network_is_kept(
+        self, offline: Path, data_folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        content = (data_folder / "uci" / "yacht" / "data.txt").read_bytes()
+        asked = []
+
+        def answer(url: str, timeout: float) -> io.BytesIO:
+            asked.append(url)
+            return io.BytesIO(content)
+
+        monkeypatch.setattr(urllib.request, "urlopen", answer)
+        assert load("yacht").X.shape == load("yacht").X.shape == (308, 6)
+        assert asked == [info("yacht").files[0].url]
+        assert (offline / "uci" / "yacht" / "data.txt").read_bytes() == content
+
     def test_wrong_answer_from_the_network_is_refused(
         self, offline: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        import pooch
+        def log_in_page(url: str, timeout: float) -> io.BytesIO:
+            return io.BytesIO(b"<html>Please log in</html>")
 
-        def log_in_page(self: object, url: str, output_file: str, *args: object) -> None:
-            Path(output_file).write_text("<html>Please log in</html>")
-
-        monkeypatch.setattr(pooch.HTTPDownloader, "__call__", log_in_page)
-        with pytest.raises(ValueError, match="got another file") as caught:
+        monkeypatch.setattr(urllib.request, "urlopen", log_in_page)
+        with pytest.raises(ValueError, match="got another file"):
             load("yacht")
-        assert caught.value.__suppress_context__
         assert not (offline / "uci" / "yacht" / "data.txt").exists()
 
     def test_missing_page_is_said(self, offline: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-        import pooch
-        import requests
+        def gone(url: str, timeout: float) -> None:
+            raise urllib.error.HTTPError(url, 404, "Not Found", Message(), io.BytesIO())
 
-        def gone(self: object, url: str, *args: object) -> None:
-            response = requests.Response()
-            response.status_code = 404
-            raise requests.HTTPError(response=response)
-
-        monkeypatch.setattr(pooch.HTTPDownloader, "__call__", gone)
+        monkeypatch.setattr(urllib.request, "urlopen", gone)
         with pytest.raises(FileNotFoundError, match="the server answered 404"):
             load("yacht")
 

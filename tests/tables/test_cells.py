@@ -9,7 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from accord.tables.cells import Reading, UnreadableCells, convert, detect
+from accord.tables.cells import CellFormat, UnreadableCells, convert, decimal_mark, detect
 
 NAN = float("nan")
 
@@ -22,13 +22,22 @@ def column(values: list[Any]) -> pa.ChunkedArray:
     ("values", "expected"),
     [
         (["1", "2.5", None], [1, 2.5, NAN]),
-        (["1e3", "-inf"], [1000, NAN]),
+        (["1e3", "-inf"], [1000, -np.inf]),
         (["1,234", "1,000,000.5", "7"], [1234, 1000000.5, 7]),
         (["1,5", "1.234,25"], [1.5, 1234.25]),
         (["true", "False", None], [1, 0, NAN]),
         (["10:30", "9:05:10", None], [37800, 32710, NAN]),
         ([1, None, 3], [1, NAN, 3]),
-        ([1.5, float("inf")], [1.5, NAN]),
+        ([1.5, float("inf")], [1.5, np.inf]),
+        (["$1,234.50", "-$7", None], [1234.5, -7, NAN]),
+        (["12 %", "7.5%", "3"], [12, 7.5, 3]),
+        (["1.234,56 €", "0,50 €"], [1234.56, 0.5]),
+        (["USD 1,200", "USD 15"], [1200, 15]),
+        (["1 234.5", "12", "1'000"], [1234.5, 12, 1000]),
+        (["1\u00a0234,5", "12"], [1234.5, 12]),
+        (["0,500", "1,250"], [0.5, 1.25]),
+        (["23:59", "26:30:05.5", None], [86340, 95405.5, NAN]),
+        (["1", " NA ", "None", "n/a"], [1, NAN, NAN, NAN]),
         ([True, None], [1, NAN]),
         ([Decimal("1.5"), None], [1.5, NAN]),
         ([dt.timedelta(minutes=1)], [60]),
@@ -38,9 +47,9 @@ def column(values: list[Any]) -> pa.ChunkedArray:
 )
 def test_numbers(values: list[Any], expected: list[float]) -> None:
     cells = column(values)
-    reading = detect(cells)
-    assert reading is not None
-    np.testing.assert_array_equal(convert(cells, reading), np.array(expected, dtype=float))
+    cells_format = detect(cells)
+    assert cells_format is not None
+    np.testing.assert_array_equal(convert(cells, cells_format), np.array(expected, dtype=float))
 
 
 @pytest.mark.parametrize(
@@ -58,25 +67,62 @@ def test_numbers(values: list[Any], expected: list[float]) -> None:
 )
 def test_dates_in_many_coats(values: list[Any]) -> None:
     cells = column(values)
-    reading = detect(cells)
-    assert reading is not None
-    assert reading.kind == "date"
+    cells_format = detect(cells)
+    assert cells_format is not None
+    assert cells_format.kind == "date"
     expected = np.array(["2020-12-31", "2021-02-01", "NaT"], dtype="datetime64[us]")
-    np.testing.assert_array_equal(convert(cells, reading), expected)
+    np.testing.assert_array_equal(convert(cells, cells_format), expected)
 
 
 def test_dates_beyond_the_nanosecond_era() -> None:
     cells = column(["9999-12-31", "2020-01-01"])
-    assert convert(cells, Reading("date"))[0] == np.datetime64("9999-12-31")
+    assert convert(cells, CellFormat("date"))[0] == np.datetime64("9999-12-31")
 
 
-def test_the_comma_follows_the_separator() -> None:
+def test_a_doubtful_comma_follows_the_table() -> None:
     cells = column(["1,234", "5,678"])
-    as_thousands, as_decimals = detect(cells), detect(cells, delimiter=";")
-    assert as_thousands is not None
-    assert as_decimals is not None
-    assert convert(cells, as_thousands)[0] == 1234
-    assert convert(cells, as_decimals)[0] == 1.234
+    for mark, expected in ((None, 1234), (".", 1234), (",", 1.234)):
+        found = detect(cells, decimal=mark)
+        assert found is not None
+        assert convert(cells, found)[0] == expected
+    doubtful = column(["1.234", "5.678"])
+    for mark, expected in ((None, 1.234), (",", 1234)):
+        found = detect(doubtful, decimal=mark)
+        assert found is not None
+        assert convert(doubtful, found)[0] == expected
+
+
+@pytest.mark.parametrize(
+    ("columns", "mark"),
+    [
+        ({"a": ["0,5"], "b": ["1,234"]}, ","),
+        ({"a": ["0.5"], "b": ["1,234"]}, "."),
+        ({"a": ["1,234"], "b": ["x"]}, None),
+        ({"a": ["0,5"], "b": ["0.5"]}, None),
+        ({"a": [0.5], "b": ["3,5 €"]}, ","),
+    ],
+)
+def test_the_decimal_mark_of_a_table(columns: dict[str, list[Any]], mark: str | None) -> None:
+    assert decimal_mark(pa.table(columns)) == mark
+
+
+def test_a_category_called_none_is_one() -> None:
+    cells = column(["None", "Brick", "Stone", "NA", None])
+    found = detect(cells)
+    assert found == CellFormat("category")
+    assert list(convert(cells, found))[:3] == ["None", "Brick", "Stone"]
+    assert pd.isna(list(convert(cells, found))[3])
+
+
+@pytest.mark.parametrize("values", [["$5", "€5"], ["5 kg", "6 kg"], ["A1", "A2"], ["%", "$"]])
+def test_units_that_are_not_one_sign_are_text(values: list[str]) -> None:
+    assert detect(column(values)) == CellFormat("category")
+
+
+def test_what_is_done_to_cells_is_said() -> None:
+    found = detect(column(["1.234,56 €", "2,50 €"]))
+    assert found is not None
+    assert found.remark() == "numbers without the sign €; the comma is the decimal mark"
 
 
 @pytest.mark.parametrize(
@@ -84,16 +130,16 @@ def test_the_comma_follows_the_separator() -> None:
 )
 def test_all_else_is_a_category(values: list[Any]) -> None:
     cells = column(values)
-    reading = detect(cells)
-    assert reading == Reading("category")
+    cells_format = detect(cells)
+    assert cells_format == CellFormat("category")
     # how a missing cell is held depends on pandas' version
-    assert [None if pd.isna(cell) else cell for cell in convert(cells, reading)] == values
+    assert [None if pd.isna(cell) else cell for cell in convert(cells, cells_format)] == values
 
 
 def test_dictionary_columns_are_read_as_their_values() -> None:
     cells = pa.chunked_array([pa.array(["a", "b", "a"]).dictionary_encode()])
-    assert detect(cells) == Reading("category")
-    assert list(convert(cells, Reading("category"))) == ["a", "b", "a"]
+    assert detect(cells) == CellFormat("category")
+    assert list(convert(cells, CellFormat("category"))) == ["a", "b", "a"]
 
 
 @pytest.mark.parametrize("values", [[[1], [2]], [b"x"], [{"a": 1}]])
@@ -102,28 +148,31 @@ def test_types_that_no_model_can_use(values: list[Any]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "reading", "message"),
+    ("values", "cells_format", "message"),
     [
-        (["1", "x", None, "y"], Reading("number"), "numbers, got 'x' in row 2 and 1 more"),
-        (["1", "-"], Reading("number", missing_tokens=("?",)), "got '-'"),
-        (["true", "maybe"], Reading("boolean"), "true or false, got 'maybe' in row 2"),
-        (["2020-01-01", "soon"], Reading("date"), "dates, got 'soon'"),
-        (["31/01/2020", "01/31/2020"], Reading("date", date_format="%d/%m/%Y"), "row 2"),
-        (["late"], Reading("time"), "times of day"),
-        ([1.5], Reading("category"), "text, not double"),
-        ([1], Reading("date"), "dates, not int64"),
-        ([dt.date(2020, 1, 1)], Reading("number"), "numbers, not date32"),
+        (["1", "x", None, "y"], CellFormat("number"), "numbers, got 'x' in row 2 and 1 more"),
+        (["1", "-"], CellFormat("number", missing_tokens=("?",)), "got '-'"),
+        (["true", "maybe"], CellFormat("boolean"), "true or false, got 'maybe' in row 2"),
+        (["2020-01-01", "soon"], CellFormat("date"), "dates, got 'soon'"),
+        (["31/01/2020", "01/31/2020"], CellFormat("date", date_format="%d/%m/%Y"), "row 2"),
+        (["late"], CellFormat("time"), "times of day"),
+        (["10:00", "26:30"], CellFormat("time"), "times of day, got '26:30' in row 2"),
+        (["26:30", "x"], CellFormat("number", "clock"), "durations like 26:30:00, got 'x'"),
+        (["$5", "€6"], CellFormat("number", unit="$"), "numbers, got '€6' in row 2"),
+        ([1.5], CellFormat("category"), "text, not double"),
+        ([1], CellFormat("date"), "dates, not int64"),
+        ([dt.date(2020, 1, 1)], CellFormat("number"), "numbers, not date32"),
     ],
 )
 def test_cells_that_changed_their_meaning(
-    values: list[Any], reading: Reading, message: str
+    values: list[Any], cells_format: CellFormat, message: str
 ) -> None:
     with pytest.raises(UnreadableCells) as caught:
-        convert(column(values), reading)
+        convert(column(values), cells_format)
     assert message in caught.value.sentence()
 
 
 @pytest.mark.parametrize("kind", ["number", "boolean", "time", "date", "category"])
 def test_a_batch_of_nothing_but_missing_cells(kind: Any) -> None:
-    converted = convert(column([None, None]), Reading(kind))
+    converted = convert(column([None, None]), CellFormat(kind))
     assert converted.shape == (2,)

@@ -1,6 +1,8 @@
 """Files as people have them: separators, encodings, compression, and all that can be wrong."""
 
 import gzip
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from accord.tables import OptionError, TableError, open_table, read_header, read_table
+from accord.tables.cells import cleaned
 
 
 def written(folder: Path, content: bytes, name: str = "data.csv") -> Path:
@@ -29,12 +32,97 @@ def written(folder: Path, content: bytes, name: str = "data.csv") -> Path:
         "a,b\n1,x\n2,\n".encode("utf-16"),
         b"\n\n a , b \n1,x\n2,\n\n",
         b'"a","b"\n"1","x"\n"2",""\n',
+        b"a^b\n1^x\n2^NA\n",
+        b"a b\n1 x\n2 NA\n",
+        b"  a     b\n  1     x\n 2  NA  \n",
+        "a,b\n1,x\n2,\n".encode("utf-16-le"),
+        "a,b\n1,x\n2,\n".encode("utf-16-be"),
     ],
-    ids=["comma", "semicolon", "tab", "bar", "utf-8 mark", "utf-16", "spaces", "quotes"],
+    ids=[
+        *("comma", "semicolon", "tab", "bar", "utf-8 mark", "utf-16", "spaces", "quotes", "caret"),
+        *("one space", "aligned", "utf-16-le", "utf-16-be"),
+    ],
 )
 def test_one_table_however_it_is_written(tmp_path: Path, content: bytes) -> None:
-    table = read_table(written(tmp_path, content))
-    assert table.data.to_pydict() == {"a": ["1", "2"], "b": ["x", None]}
+    data = read_table(written(tmp_path, content)).data
+    cells = {name: cleaned(data[name]).to_pylist() for name in data.column_names}
+    assert cells == {"a": ["1", "2"], "b": ["x", None]}
+
+
+def test_cells_are_kept_byte_for_byte(tmp_path: Path) -> None:
+    path = written(tmp_path, b"id,x\n NA ,1\nNone,2\nnull,3\n 007,4\n,5\n")
+    with open_table(path) as stream:
+        (batch,) = stream.batches
+    assert batch["id"].to_pylist() == [" NA ", "None", "null", " 007", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding"),
+    [("naïve,Zoë\n1,é\n", "cp1252"), ("price\n5 €\n", "cp1252"), ("a\n\x81é\n", "latin-1")],
+)
+def test_other_encodings_are_found_and_said(tmp_path: Path, text: str, encoding: str) -> None:
+    table = read_table(written(tmp_path, text.encode(encoding)))
+    assert table.data.column_names == text.split("\n")[0].split(",")
+    assert table.notes == (
+        f"data.csv is not UTF-8 text and was read as {encoding}. If letters look wrong, pass "
+        "--encoding.",
+    )
+    assert read_table(written(tmp_path, text.encode())).notes == ()
+
+
+def test_unusual_separators_are_said(tmp_path: Path) -> None:
+    for content, spoken in ((b"a b\n1 2\n", "spaces"), (b"a^b\n1^2\n", "'^'")):
+        (note,) = read_table(written(tmp_path, content)).notes
+        assert f"separated by {spoken}" in note
+
+
+@pytest.mark.parametrize(
+    ("content", "delimiter", "columns"),
+    [
+        (b"a,b;c\n1,2;3\n", ";", ["a,b", "c"]),
+        (b"a,b\tc\n1,2\t3\n", "tab", ["a,b", "c"]),
+        (b"a,1 b\n2,3 4\n", "space", ["a,1", "b"]),
+        (b"a:b\n1:2\n", ":", ["a", "b"]),
+    ],
+)
+def test_the_separator_may_be_given(
+    tmp_path: Path, content: bytes, delimiter: str, columns: list[str]
+) -> None:
+    path = written(tmp_path, content)
+    assert read_table(path, delimiter=delimiter).data.column_names == columns
+    assert read_header(path, delimiter=delimiter) == columns
+    with pytest.raises(OptionError, match="must be one character"):
+        read_table(path, delimiter="ab")
+
+
+def test_text_with_spaces_is_no_table_of_words(tmp_path: Path) -> None:
+    path = written(tmp_path, b"city\nNew York\nUlm\n")
+    assert read_table(path).data.to_pydict() == {"city": ["New York", "Ulm"]}
+
+
+@pytest.mark.parametrize(
+    ("content", "mark"),
+    [
+        (b"a\tb\n0,500\t1,250\n1,250\t2,500\n", ","),
+        (b"a;b\n1,5;1.234\n", ","),
+        (b"a,b\n1.5,2\n", "."),
+        (b"a,b\n1,2\n", None),
+    ],
+)
+def test_the_decimal_mark_is_found(tmp_path: Path, content: bytes, mark: str | None) -> None:
+    path = written(tmp_path, content)
+    assert read_table(path).decimal == mark
+    assert read_table(path, decimal=",").decimal == ","
+    with pytest.raises(OptionError, match="decimal must be"):
+        read_table(path, decimal=";")  # type: ignore[arg-type]
+
+
+def test_a_large_file_of_spaces(tmp_path: Path) -> None:
+    lines = b"".join(b"%7d   %d\n" % (i, i * i) for i in range(50_000))
+    path = written(tmp_path, b"      a   b\n" + lines)
+    data = read_table(path).data
+    assert data.num_rows == 50_000
+    assert data["b"][-1].as_py() == str(49_999**2)
 
 
 def test_compressed_files(tmp_path: Path) -> None:
@@ -93,7 +181,6 @@ def test_the_fingerprint_follows_the_content(tmp_path: Path) -> None:
         (b"\n\n", "a.csv", "no columns"),
         (b"a,b\n1,2\n3\n", "a.csv", r"Row #3: Expected 2 columns, got 1"),
         (b"a,b,a\n1,2,3\n", "a.csv", "unique, but a.csv has 'a' more than once"),
-        ("naïve,b\n1,2\n".encode("latin-1"), "a.csv", "not utf-8 text. Pass --encoding latin-1"),
         (b"a\n" + b"1\n" * 5_000_000 + b"\xe9\n", "a.csv", "not utf-8 text"),
         (b"\x00\x01\x02", "a.csv", "not text"),
         (b"PAR1 and no more", "a.parquet", "cannot be read as Parquet"),
@@ -122,6 +209,8 @@ def test_a_parquet_file_cut_in_the_middle(tmp_path: Path) -> None:
 def test_the_named_encoding_is_used(tmp_path: Path) -> None:
     path = written(tmp_path, "naïve\né\n".encode("latin-1"))
     assert read_table(path, encoding="latin-1").data.to_pydict() == {"naïve": ["é"]}
+    with pytest.raises(TableError, match=r"not utf-8 text\. Pass --encoding latin-1"):
+        read_table(path, encoding="utf-8")
     with pytest.raises(OptionError, match="known text encoding"):
         read_table(path, encoding="klingon")
 
@@ -140,3 +229,24 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     table = read_table(tmp_path / "wide.csv")
     assert table.data.num_columns == 10_000
     assert table.data.num_rows == 3
+
+
+@pytest.mark.parametrize("path", ["-", "/dev/stdin"])
+def test_tables_come_through_pipes(path: str) -> None:
+    code = (
+        "import sys; from accord.tables import open_table, read_table\n"
+        "t = read_table(sys.argv[1]); print(t.name, t.data.to_pydict(), len(t.sha256))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, path], input=b"a;b\n1;2\n", capture_output=True, check=True
+    )
+    assert done.stdout.decode() == "standard input {'a': ['1'], 'b': ['2']} 64\n"
+    empty = subprocess.run([sys.executable, "-c", code, path], input=b"", capture_output=True)
+    assert b"standard input is empty" in empty.stderr
+
+
+def test_names_of_files_are_safe_to_print(tmp_path: Path) -> None:
+    for content in (b"", b"a,a\n1,2\n", b"a,b\n1,2\n3\n", b"a\n"):
+        with pytest.raises(TableError) as caught:
+            read_table(written(tmp_path, content, "\x1b[2Jevil.csv"))
+        assert str(caught.value).isprintable()

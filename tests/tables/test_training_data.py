@@ -15,7 +15,6 @@ from accord.tables import (
     TrainingData,
     check_columns,
     conform,
-    make_preprocessor,
     prepare_training,
     read_table,
 )
@@ -71,20 +70,6 @@ def test_a_csv_gives_what_its_frame_gives(frame: pd.DataFrame, tmp_path: Path) -
     assert from_csv.schema == from_frame.schema
     pd.testing.assert_frame_equal(from_csv.X, from_frame.X)
     np.testing.assert_array_equal(from_csv.y, from_frame.y)
-
-
-def test_preprocessing_gives_finite_numbers_whatever_comes(frame: pd.DataFrame) -> None:
-    frame.loc[3, ["size", "town", "sold"]] = None
-    data = prepared(frame)
-    pipeline = make_preprocessor(data.schema, random_state=0)
-    matrix = pipeline.fit_transform(data.X, data.y)
-    assert np.isfinite(matrix).all()
-    strange = data.X.iloc[:2].copy()
-    strange.loc[0, "town"] = "Atlantis"
-    strange.loc[1, ["size", "town", "street", "new"]] = [np.nan, None, None, np.nan]
-    strange["sold"] = pd.NaT
-    assert np.isfinite(pipeline.transform(strange)).all()
-    assert pipeline.transform(strange).shape == (2, matrix.shape[1])
 
 
 def test_rows_without_a_target_are_left_out_and_counted(frame: pd.DataFrame) -> None:
@@ -183,6 +168,89 @@ def test_the_schema_survives_a_dictionary(frame: pd.DataFrame) -> None:
     assert Schema.from_dict(schema.to_dict()) == schema
 
 
+@pytest.mark.parametrize(
+    ("name", "start", "used"),
+    [("t", 0, True), ("week", 1, True), ("index", 0, False), ("Unnamed: 0", 7, False)],
+)
+def test_what_counts_up_is_a_time_unless_its_name_says_otherwise(
+    frame: pd.DataFrame, name: str, start: int, used: bool
+) -> None:
+    frame = frame.drop(columns="index").assign(**{name: np.arange(start, start + 2 * N, 2)})
+    data = prepared(frame)
+    assert (name in data.X) == used
+    switch = "pass --ignore" if used else "Pass --use to use it all the same"
+    assert any(switch in note for note in data.notes)
+    assert name in prepared(frame, use=[name]).X
+    assert name not in prepared(frame, ignore=[name]).X
+
+
+def test_every_column_has_a_decision_with_a_reason(frame: pd.DataFrame) -> None:
+    decisions = {column: (used, why) for column, used, why in prepared(frame).decisions}
+    assert set(decisions) == set(frame.columns) - {"price"}
+    assert decisions["town"] == (True, "3 categories")
+    assert decisions["note"] == (False, "60 distinct texts in 60 rows")
+    assert all(why for _, why in decisions.values())
+
+
+def test_use_overrules_but_not_the_impossible(frame: pd.DataFrame) -> None:
+    assert "note" in prepared(frame, use=["note"]).X
+    with pytest.raises(OptionError, match=r"'same' cannot be used: constant"):
+        prepared(frame, use=["same"])
+    with pytest.raises(OptionError, match="one role"):
+        prepared(frame, use=["size"], ignore=["size"])
+
+
+def test_prices_and_shares_as_people_write_them(frame: pd.DataFrame, tmp_path: Path) -> None:
+    prices = [f"${price:,.2f}" for price in 20 * frame["price"]]
+    shares = [f"{share:.1f} %" for share in 10 * frame["size"]]
+    frame.assign(price=prices, size=shares).to_csv(tmp_path / "data.csv", index=False)
+    data = prepared(tmp_path / "data.csv")
+    np.testing.assert_allclose(data.y, 20 * frame["price"], atol=0.006)
+    np.testing.assert_allclose(data.X["size"], 10 * frame["size"], atol=0.06)
+    assert "In 'size': numbers without the sign %." in data.notes
+
+
+def test_decimal_commas_of_a_whole_table(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """A column of three decimals could be thousands; the others tell."""
+    rows = frame.assign(size=[f"1,{i:03d}" for i in range(100, 100 + N)])
+    rows.to_csv(tmp_path / "data.csv", sep="\t", decimal=",", index=False)
+    data = prepared(tmp_path / "data.csv")
+    assert data.X["size"].between(1, 2).all()
+    np.testing.assert_array_equal(data.y, frame["price"])
+
+
+@pytest.mark.parametrize("size", [1e300, 1e-300])
+def test_targets_beyond_floats_are_refused_by_column_and_row(
+    frame: pd.DataFrame, size: float
+) -> None:
+    row = int(np.argmax(frame["price"])) + 1
+    with pytest.raises(TableError, match=rf"'price' must .* in row {row}\."):
+        prepared(frame.assign(price=frame["price"] * size))
+
+
+def test_infinite_cells_are_named(frame: pd.DataFrame) -> None:
+    frame.loc[4, "price"] = np.inf
+    frame.loc[[6, 8], "size"] = -np.inf
+    data = prepared(frame)
+    assert "1 infinite value in 'price' (first in row 5): counted among them." in data.notes
+    # Row 5 was left out, and rows are counted as in the file all the same.
+    assert "2 infinite values in 'size' (first in row 7): taken as missing." in data.notes
+    assert len(data.y) == N - 1
+    assert np.isfinite(data.y).all()
+
+
+def test_a_target_that_looks_like_a_typo_is_named(frame: pd.DataFrame) -> None:
+    frame.loc[7, "price"] = 999_999_999
+    assert any("999,999,999 in row 8, far from all" in note for note in prepared(frame).notes)
+    assert not any("far from all" in note for note in prepared(frame.drop(index=7)).notes)
+
+
+def test_notes_of_the_file_come_first(frame: pd.DataFrame, tmp_path: Path) -> None:
+    towns = np.where(frame["town"] == "Ulm", "Köln", "Bonn")
+    frame.assign(town=towns).to_csv(tmp_path / "data.csv", index=False, encoding="cp1252")
+    assert "read as cp1252" in prepared(tmp_path / "data.csv").notes[0]
+
+
 # --- new tables --------------------------------------------------------------------------------
 
 
@@ -226,14 +294,20 @@ def test_surprises_are_counted(frame: pd.DataFrame, schema: Schema) -> None:
     frame.loc[2, "town"] = None
     frame.loc[3, "size"] = np.inf
     frame.loc[4, "size"] = np.nan
-    X, surprises = conform(read_table(frame).data, schema, source="new.csv")
+    frame.loc[5, "size"] = -1e39
+    X, surprises, unlike = conform(read_table(frame).data, schema, source="new.csv")
     assert list(X.columns) == schema.names
+    assert surprises.absurd == {"size": 1}
+    # One of two categories is unseen in the first rows; the third has a gap, which is no surprise.
+    assert np.flatnonzero(unlike).tolist() == [3, 5]
+    assert np.isfinite(X.loc[[3, 5], "size"]).all()
+    assert X.loc[3, "size"] > 50 * frame["size"].abs().median()
     assert surprises.missing == {"town": 1, "size": 1}
     assert surprises.infinite == {"size": 1}
     assert surprises.unseen == {"town": 2}
     twice = surprises + surprises
     assert twice.unseen == {"town": 4}
-    assert twice.sentences()[2] == (
+    assert twice.sentences()[3] == (
         "4 categories not seen in training in 'town': predicted as a rare one."
     )
 
@@ -243,8 +317,8 @@ def test_words_among_numbers_are_missing_values(frame: pd.DataFrame) -> None:
     numbers[7] = "?"
     data = prepared(frame.assign(size=numbers))
     assert np.isnan(data.X.loc[7, "size"])
-    assert "In 'size', '?' is not a number: taken as missing." in data.notes
-    fresh, _ = conform(pa.table({"size": ["?", "2"]}), _only(data.schema, "size"), source="new")
+    assert "In 'size': '?' counts as missing." in data.notes
+    fresh, _, _ = conform(pa.table({"size": ["?", "2"]}), _only(data.schema, "size"), source="new")
     np.testing.assert_array_equal(fresh["size"], [np.nan, 2.0])
 
 
@@ -253,9 +327,46 @@ def _only(schema: Schema, name: str) -> Schema:
     return Schema(schema.target, columns, {})
 
 
-def test_ten_thousand_columns_are_prepared(tmp_path: Path) -> None:
-    rng = np.random.default_rng(0)
-    wide = pd.DataFrame(rng.normal(size=(30, 10_000)).round(3)).add_prefix("x")
-    wide.assign(price=rng.normal(size=30)).to_csv(tmp_path / "wide.csv", index=False)
-    data = prepared(tmp_path / "wide.csv")
-    assert make_preprocessor(data.schema).fit_transform(data.X, data.y).shape == (30, 10_000)
+def test_rows_of_unknown_categories_are_unlike_the_training_rows(
+    frame: pd.DataFrame, schema: Schema
+) -> None:
+    frame.loc[0, ["town", "street"]] = ["Atlantis", "Main Street"]
+    frame.loc[1, ["town", "street"]] = ["Atlantis", None]
+    frame.loc[2, ["town", "street"]] = [None, None]
+    frame.loc[3, "town"] = "Atlantis"
+    unlike = conform(read_table(frame).data, schema, source="new.csv").unlike
+    assert unlike[:5].tolist() == [True, True, False, False, False]
+    assert not unlike[4:].any()
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "message"),
+    [
+        ("size", np.inf, r"'size' must be finite: row 13"),
+        ("size", 1e39, r"'size' must lie near -\d.* to \d.*: row 13"),
+        ("town", "Atlantis", r"'town' must hold categories that the model knows: row 13"),
+    ],
+)
+def test_strict_refuses_by_column_and_row(
+    frame: pd.DataFrame, schema: Schema, column: str, value: Any, message: str
+) -> None:
+    frame.loc[2, column] = value
+    with pytest.raises(TableError, match=message):
+        conform(read_table(frame).data, schema, source="new", first_row=11, strict=True)
+
+
+def test_absurd_dates_are_marked(frame: pd.DataFrame, schema: Schema) -> None:
+    frame.loc[1, "sold"] = "9999-12-31"
+    found = conform(read_table(frame).data, schema, source="new")
+    assert found.surprises.absurd == {"sold": 1}
+    assert np.flatnonzero(found.unlike).tolist() == [1]
+
+
+def test_hostile_names_are_neutral_in_every_sentence(frame: pd.DataFrame) -> None:
+    evil = "\x1b[2J<b>\nx"
+    data = prepared(frame.rename(columns={"same": evil, "town": evil + "2"}))
+    assert any("not used: constant" in note for note in data.notes)
+    assert all(note.isprintable() for note in data.notes)
+    with pytest.raises(TableError) as caught:
+        check_columns([], data.schema, source="new")
+    assert str(caught.value).isprintable()

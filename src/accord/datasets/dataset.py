@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
+
+from accord._types import Floats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -15,8 +16,6 @@ if TYPE_CHECKING:
     from accord.distributions import Normal
 
 __all__ = ["Dataset", "Truth"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -26,10 +25,10 @@ class Truth:
     **Shape**: ``mean`` and ``std`` map features (N, d) to (N,).
     """
 
-    mean: Callable[[Array], Array]
-    std: Callable[[Array], Array]
+    mean: Callable[[Floats], Floats]
+    std: Callable[[Floats], Floats]
 
-    def dist(self, X: Array) -> Normal:
+    def dist(self, X: Floats) -> Normal:
         """The true distribution of the targets, row by row."""
         from accord.distributions import Normal
 
@@ -52,8 +51,8 @@ class Dataset:
     """
 
     name: str
-    X: Array
-    y: Array
+    X: Floats
+    y: Floats
     feature_names: tuple[str, ...]
     target_name: str
     feature_units: tuple[str, ...]

@@ -1,22 +1,28 @@
-"""From a name to a dataset."""
+"""From a name to a dataset: from the user's folder, the cache, or its public address."""
 
 import csv
+import hashlib
+import os
+import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from accord._files import write_whole
+from accord._types import Floats
 from accord.datasets.dataset import Dataset
-from accord.datasets.entries import Entry
-from accord.datasets.files import local_path
-from accord.datasets.registry import info
+from accord.datasets.entries import Entry, File, info
 from accord.datasets.toys import make_cubic, make_heteroscedastic, make_homoscedastic
 
 __all__ = ["load"]
 
-Array = NDArray[np.float64]
+# No file of the registry is near this size; a wrong address may lead to one that is.
+_LARGEST_BYTES = 200 << 20
+_TIMEOUT_SECONDS = 30
 _TOYS: dict[str, Callable[..., Dataset]] = {
     "cubic": make_cubic,
     "heteroscedastic": make_heteroscedastic,
@@ -25,8 +31,8 @@ _TOYS: dict[str, Callable[..., Dataset]] = {
 
 
 class _Rows(NamedTuple):
-    X: Array
-    y: Array
+    X: Floats
+    y: Floats
 
 
 def load(name: str) -> Dataset:
@@ -85,17 +91,82 @@ def _diabetes() -> _Rows:
     return _Rows(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
 
 
-def _openings(path: Path) -> Array:
+def _openings(path: Path) -> Floats:
     """The column ``Open``; some numbers carry thousands separators and quotes."""
     with path.open(newline="", encoding="utf-8-sig") as file:
         return np.array([float(row["Open"].replace(",", "")) for row in csv.DictReader(file)])
 
 
-def _stock_windows(train: Array, test: Array, width: int) -> tuple[_Rows, _Rows]:
+def _stock_windows(train: Floats, test: Floats, width: int) -> tuple[_Rows, _Rows]:
     """Each day's price from those of the days before; test days look back on the training ones."""
     return _windows(train, width), _windows(np.concatenate([train[-width:], test]), width)
 
 
-def _windows(prices: Array, width: int) -> _Rows:
+def _windows(prices: Floats, width: int) -> _Rows:
     windows = np.lib.stride_tricks.sliding_window_view(prices, width)[:-1]
     return _Rows(windows.copy(), prices[width:].copy())
+
+
+# --- files -------------------------------------------------------------------------------------
+
+
+def local_path(file: File) -> Path:
+    """Where the file lies, fetched first if need be, and checked against its SHA-256.
+
+    The folder that ``ACCORD_DATA`` names comes first; a damaged file there is an error, since it
+    was put there on purpose. A damaged file in the cache is fetched anew.
+    """
+    folder = os.environ.get("ACCORD_DATA")
+    if folder and (path := Path(folder) / file.path).is_file():
+        if (found := _sha256(path.read_bytes())) != file.sha256:
+            raise ValueError(
+                f"{path} must have the SHA-256 {file.sha256}, got {found}. The file is damaged or "
+                f"has been changed: delete it, or replace it by {file.url}."
+            )
+        return path
+    path = cache_folder() / file.path
+    if not path.is_file() or _sha256(path.read_bytes()) != file.sha256:
+        write_whole(path, _downloaded(file, folder, path))
+    return path
+
+
+def cache_folder() -> Path:
+    """Where downloaded files are kept, by the custom of the system."""
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or str(Path.home() / "AppData" / "Local")
+    elif sys.platform == "darwin":
+        base = str(Path.home() / "Library" / "Caches")
+    else:
+        base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(base) / "accord"
+
+
+def _downloaded(file: File, folder: str | None, path: Path) -> bytes:
+    try:
+        with urllib.request.urlopen(file.url, timeout=_TIMEOUT_SECONDS) as answer:
+            content: bytes = answer.read(_LARGEST_BYTES)
+    except (OSError, urllib.error.URLError) as error:
+        raise FileNotFoundError(_unavailable(file, folder, path, error)) from None
+    if _sha256(content) != file.sha256:
+        raise ValueError(
+            f"{file.url} must have the SHA-256 {file.sha256}, got another file. Something between "
+            "here and there has changed it (a proxy's log-in page?): open the address in a "
+            f"browser, and put the right file at {path}."
+        )
+    return content
+
+
+def _unavailable(file: File, folder: str | None, path: Path, error: OSError) -> str:
+    looked = f"not in the folder ACCORD_DATA={folder}, " if folder else ""
+    damaged = "damaged in" if path.is_file() else "not in"
+    status = getattr(error, "code", None)
+    why = f"the server answered {status}" if status else f"{type(error).__name__}: no connection"
+    return (
+        f"{file.path} must be on disk or within reach: it is {looked}{damaged} the cache "
+        f"{cache_folder()}, and could not be downloaded ({why}). Connect to the network, or save "
+        f"{file.url} as {path}, or set ACCORD_DATA to a folder that holds {file.path}."
+    )
+
+
+def _sha256(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()

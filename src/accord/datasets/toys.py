@@ -1,13 +1,12 @@
 """Toys whose truth is known, so that an estimated uncertainty can be compared with the real one."""
 
 import numpy as np
-from numpy.typing import NDArray
 
+from accord._types import Floats
 from accord.datasets.dataset import Dataset, Truth
 
 __all__ = ["make_cubic", "make_heteroscedastic", "make_homoscedastic"]
 
-Array = NDArray[np.float64]
 RandomState = int | np.random.Generator | None
 
 
@@ -92,7 +91,7 @@ def make_homoscedastic(
     return _draw("homoscedastic", truth, n, 0.0, np.pi / 2, about, random_state)
 
 
-def _waves(X: Array) -> Array:
+def _waves(X: Floats) -> Floats:
     x = X[:, 0]
     return np.sin(2.5 * x) * np.sin(1.5 * x)
 

@@ -9,7 +9,7 @@ from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.together import fit_together
-from accord.estimators.tolerance import target_knowledge
+from accord.estimators.tolerance import ToleranceCurve, target_knowledge
 
 __all__ = [
     "PRESETS",
@@ -22,6 +22,8 @@ __all__ = [
     "MSEEnsembleRegressor",
     "NetworkEnsembleRegressor",
     "PBPRegressor",
+    "RECIPES",
+    "ToleranceCurve",
     "Uncertainty",
     "fit_together",
     "target_knowledge",

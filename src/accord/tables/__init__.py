@@ -1,38 +1,69 @@
-"""Tables in and out: CSV and Parquet files, column types, preprocessing, whole files or none."""
+"""Tables in and out: CSV and Parquet files, column types, and numbers for networks."""
 
-from accord.tables.cells import Kind, Reading
-from accord.tables.preprocessing import make_preprocessor
-from accord.tables.problems import OptionError, TableError, listed, printable, quoted
-from accord.tables.reading import Table, file_sha256, open_table, read_header, read_table
-from accord.tables.schema import Column, Schema, Surprises, check_columns, conform
-from accord.tables.stream import TableStream
-from accord.tables.training_data import TrainingData, prepare_training
-from accord.tables.writing import TableWriter, atomic_output, check_output, guard_formulas
+from accord._files import (
+    OptionError,
+    atomic_output,
+    atomic_outputs,
+    check_output,
+    check_outputs,
+    printable,
+    quoted,
+)
+from accord.tables.cells import CellFormat, Kind
+from accord.tables.csv_files import TableStream
+from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
+from accord.tables.files import (
+    Table,
+    TableWriter,
+    file_sha256,
+    guard_formulas,
+    open_table,
+    read_header,
+    read_table,
+    refuse_unknown_suffix,
+)
+from accord.tables.problems import TableError, absent_column, listed, near_matches
+from accord.tables.schema import Column, Conformed, Schema, Surprises, check_columns, conform
+from accord.tables.suspects import Suspect, duplicate_groups, suspects
+from accord.tables.training_data import Decision, TrainingData, number_column, prepare_training
 
 __all__ = [
+    "ONE_HOT_CATEGORIES",
+    "CellFormat",
     "Column",
+    "Conformed",
+    "Decision",
     "Kind",
     "OptionError",
-    "Reading",
     "Schema",
     "Surprises",
+    "Suspect",
     "Table",
+    "TableEncoder",
     "TableError",
     "TableStream",
     "TableWriter",
     "TrainingData",
+    "absent_column",
     "atomic_output",
+    "atomic_outputs",
     "check_columns",
     "check_output",
+    "check_outputs",
     "conform",
+    "duplicate_groups",
     "file_sha256",
     "guard_formulas",
     "listed",
     "make_preprocessor",
+    "near_matches",
+    "number_column",
     "open_table",
     "prepare_training",
     "printable",
     "quoted",
     "read_header",
     "read_table",
+    "refuse_unknown_suffix",
+    "suspects",
 ]

@@ -1,35 +1,50 @@
 """CSV files as streams of text batches: separator, encoding and compression are found out.
 
-Cells are read as text: what they mean is decided once, when a model is fitted
-(:mod:`accord.tables.schema`), and not again for each file by the values that happen to be in it.
+Cells are read as text, exactly as they stand in the file: what they mean is decided once, when a
+model is fitted (:mod:`accord.tables.schema`), and not again for each file by the values that
+happen to be in it.
 """
 
 import codecs
 import csv
 import io
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from accord.tables.problems import OptionError, TableError, quoted
-from accord.tables.stream import TableStream, check_names, reason
+from accord._files import OptionError, printable, quoted
+from accord.tables.problems import TableError, check_names, reason
 
-# Empty cells and the usual ways of writing "missing"; compared after outer spaces are removed.
-MISSING_TOKENS = (
-    *("", "NA", "N/A", "n/a", "na", "#N/A", "NaN", "nan", "-nan", "-NaN", "NULL", "null", "Null"),
-    *("None", "none", "NONE", "<NA>", "NaT"),
-)
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BLOCK_BYTES = 8 << 20
 # A row wider than a block cannot be parsed, so a block grows with the number of columns.
 _BLOCK_BYTES_PER_COLUMN = 8 << 10
 _SAMPLE_BYTES = 4 << 20
+_DELIMITERS = ",;\t|^"
+_DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
+_SPOKEN = {"\t": "tabs", " ": "spaces", ",": "commas", ";": "semicolons"}
+
+
+@dataclass(frozen=True)
+class TableStream:
+    """A file that is read batch by batch.
+
+    ``batches`` may be iterated once; ``position`` is the share of the file read so far; ``notes``
+    say in plain sentences what was found out about the file.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    batches: Iterator[pa.Table]
+    position: Callable[[], float]
+    delimiter: str = ","
+    notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -41,30 +56,99 @@ class CsvDialect:
     compression: str | None
     names: list[str]
     skip: int
+    notes: tuple[str, ...] = ()
 
 
 @contextmanager
-def csv_stream(path: Path, *, encoding: str, batch_rows: int) -> Iterator[TableStream]:
-    """A CSV file's batches, every column as text with missing cells as nulls."""
-    dialect = csv_dialect(path, encoding=encoding)
-    check_names(path.name, dialect.names)
+def csv_stream(
+    path: Path, *, encoding: str | None, delimiter: str | None, batch_rows: int
+) -> Iterator[TableStream]:
+    """A CSV file's batches, every column as text."""
+    dialect = csv_dialect(path, encoding=encoding, delimiter=delimiter)
+    check_names(printable(path.name), dialect.names)
     size = max(1, path.stat().st_size)
     with pa.OSFile(str(path)) as raw:
         try:
-            reader = _reader(_decompressed(raw, dialect.compression), dialect)
+            reader = _reader(_content(raw, dialect), dialect)
         except (pa.ArrowException, OSError, ValueError) as error:
             raise _broken(path, dialect, error) from error
         yield TableStream(
-            name=path.name,
+            name=printable(path.name),
             columns=tuple(dialect.names),
             batches=_batches(path, reader, dialect, batch_rows),
             position=lambda: min(1.0, raw.tell() / size),
             delimiter=dialect.delimiter,
+            notes=dialect.notes,
         )
 
 
-def csv_dialect(path: Path, *, encoding: str) -> CsvDialect:
+def csv_dialect(
+    path: Path, *, encoding: str | None = None, delimiter: str | None = None
+) -> CsvDialect:
     """Separator, encoding, compression and header of a CSV file, from its beginning."""
+    name = printable(path.name)
+    compression = _COMPRESSIONS.get(path.suffix.lower())
+    try:
+        with pa.input_stream(str(path), compression=compression) as stream:
+            sample: bytes = stream.read(_SAMPLE_BYTES)
+    except (pa.ArrowException, OSError) as error:
+        raise TableError(f"{name} cannot be decompressed ({reason(error)}).") from error
+    text, taken = _decoded(name, sample, encoding)
+    lines = [line for line in text.splitlines()[:50] if line.strip()][:20]
+    mark = _delimiter(lines) if delimiter is None else _named_delimiter(delimiter)
+    try:
+        names, skip = _header(text, mark)
+    except csv.Error as error:
+        raise TableError(f"the header of {name} cannot be read ({reason(error)}).") from error
+    notes = []
+    if encoding is None and not taken.startswith("utf"):
+        notes.append(
+            f"{name} is not UTF-8 text and was read as {taken}. If letters look wrong, pass "
+            "--encoding."
+        )
+    if delimiter is None and mark in " ^":
+        notes.append(
+            f"{name} was read as cells separated by {_spoken(mark)}. If that is wrong, pass "
+            "--delimiter."
+        )
+    return CsvDialect(mark, taken, compression, names, skip, tuple(notes))
+
+
+# --- encoding ----------------------------------------------------------------------------------
+
+
+def _decoded(name: str, sample: bytes, encoding: str | None) -> tuple[str, str]:
+    """The beginning of a file as text, and the encoding that it was taken for."""
+    candidates = [_marked(sample) or "utf-8", "cp1252", "latin-1"]
+    if encoding is not None:
+        candidates = [_marked(sample) or _known(encoding)]
+    elif candidates[0] != "utf-8":
+        candidates = candidates[:1]
+    for taken in candidates:
+        try:
+            # An incremental decoder forgives a character cut in two at the end of the sample.
+            text: str = codecs.getincrementaldecoder(taken)().decode(sample)
+        except UnicodeDecodeError:
+            continue
+        if "\0" in text:
+            raise TableError(f"{name} is not text. Give a CSV or Parquet file.")
+        return text.lstrip("\ufeff"), taken
+    raise _wrong_encoding(name, candidates[0])
+
+
+def _marked(sample: bytes) -> str | None:
+    """UTF-16, by its mark at the beginning or by the zero in every second byte of Latin text."""
+    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    head = sample[:1000]
+    if len(head) >= 4 and head[1::2].count(0) > 0.4 * len(head) and not head[::2].count(0):
+        return "utf-16-le"
+    if len(head) >= 4 and head[::2].count(0) > 0.4 * len(head) and not head[1::2].count(0):
+        return "utf-16-be"
+    return None
+
+
+def _known(encoding: str) -> str:
     try:
         codecs.lookup(encoding)
     except LookupError:
@@ -72,58 +156,116 @@ def csv_dialect(path: Path, *, encoding: str) -> CsvDialect:
             f"encoding must be a known text encoding, got {quoted(encoding)}. Use utf-8, latin-1 "
             "or cp1252."
         ) from None
-    compression = _COMPRESSIONS.get(path.suffix.lower())
-    try:
-        with pa.input_stream(str(path), compression=compression) as stream:
-            sample: bytes = stream.read(_SAMPLE_BYTES)
-    except (pa.ArrowException, OSError) as error:
-        raise TableError(f"{path.name} cannot be decompressed ({reason(error)}).") from error
-    if sample.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        encoding = "utf-16"
-    text = _decoded(path, sample, encoding).lstrip("\ufeff")
-    delimiter = _delimiter([line for line in text.splitlines()[:50] if line.strip()][:20])
-    names, skip = _header(text, delimiter)
-    return CsvDialect(delimiter, encoding, compression, names, skip)
+    return encoding
 
 
-def _decoded(path: Path, sample: bytes, encoding: str) -> str:
-    try:
-        # An incremental decoder forgives a character cut in two at the end of the sample.
-        text: str = codecs.getincrementaldecoder(encoding)().decode(sample)
-    except UnicodeDecodeError as error:
-        raise _wrong_encoding(path, encoding) from error
-    if "\0" in text:
-        raise TableError(f"{path.name} is not text. Give a CSV or Parquet file.")
-    return text
+def _wrong_encoding(name: str, encoding: str) -> TableError:
+    other = "latin-1" if encoding.lower().replace("-", "") == "utf8" else "utf-8"
+    return TableError(
+        f"{name} is not {encoding} text. Pass --encoding {other} (or the encoding it was "
+        "written in), or save it as UTF-8."
+    )
+
+
+# --- separator ---------------------------------------------------------------------------------
+
+
+def _named_delimiter(delimiter: str) -> str:
+    mark = _DELIMITER_NAMES.get(delimiter.lower(), delimiter)
+    if len(mark) != 1 or mark in "\"'\r\n" or not mark.isascii():
+        raise OptionError(
+            f"delimiter must be one character, got {quoted(delimiter)}. Use , ; | ^, tab or space."
+        )
+    return mark
 
 
 def _delimiter(lines: list[str]) -> str:
-    """The separator that occurs in every line, and most often in the header."""
-    if not lines:
-        return ","
-    counts = {mark: [line.count(mark) for line in lines] for mark in ",;\t|"}
-    best = max(counts, key=lambda mark: (min(counts[mark]) > 0, counts[mark][0]))
-    return best if counts[best][0] else ","
+    """The separator that cuts every line into equally many cells, the most of them.
+
+    >>> _delimiter(["a;b", "1,5;2,5"]), _delimiter(["a  b", "1 2"]), _delimiter(["a", "x y"])
+    (';', ' ', ',')
+    """
+    best, rank = ",", (False, 1)
+    for mark in _DELIMITERS:
+        widths = _widths(lines, mark)
+        found = (len(set(widths)) == 1 and widths[0] > 1, widths[0])
+        if found > rank:
+            best, rank = mark, found
+    if rank[1] > 1 or len(lines) < 2:
+        return best
+    widths = _widths([_squeezed(line) for line in lines], " ")
+    return " " if len(set(widths)) == 1 and widths[0] > 1 else best
+
+
+def _widths(lines: list[str], mark: str) -> list[int]:
+    """How many cells each line has; one, where cells would be longer than any cell is."""
+    try:
+        return [len(row) for row in csv.reader(lines, delimiter=mark)] or [1]
+    except csv.Error:
+        return [1]
+
+
+def _squeezed(line: str) -> str:
+    return re.sub(r"[ \t]+", " ", line.strip())
+
+
+def _spoken(mark: str) -> str:
+    return _SPOKEN.get(mark, f"'{mark}'")
 
 
 def _header(text: str, delimiter: str) -> tuple[list[str], int]:
     """Column names, outer spaces aside (a nameless one is called by its place), and rows used."""
-    for skip, row in enumerate(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter), 1):
+    lines = io.StringIO(text, newline="")
+    rows = csv.reader(map(_squeezed, lines) if delimiter == " " else lines, delimiter=delimiter)
+    for skip, row in enumerate(rows, 1):
         if any(cell.strip() for cell in row):
             names = [cell.strip() for cell in row]
             return [name or f"column {place}" for place, name in enumerate(names, 1)], skip
     return [], 0
 
 
-def _decompressed(raw: Any, compression: str | None) -> Any:
-    return raw if compression is None else pa.CompressedInputStream(raw, compression)
+class _SqueezedFile(io.RawIOBase):
+    """Lines of a file with one space where it has several: columns that were aligned by eye."""
+
+    def __init__(self, raw: Any, encoding: str) -> None:
+        self._lines = io.TextIOWrapper(_Unclosed(raw), encoding=encoding)
+        self._rest = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        while len(self._rest) < len(buffer) and (line := self._lines.readline()):
+            self._rest += (_squeezed(line) + "\n").encode()
+        count = min(len(buffer), len(self._rest))
+        buffer[:count], self._rest = self._rest[:count], self._rest[count:]
+        return count
+
+
+class _Unclosed(io.BufferedReader):
+    """A reader that leaves its file to those who opened it."""
+
+    def close(self) -> None:
+        pass
+
+
+# --- batches -----------------------------------------------------------------------------------
+
+
+def _content(raw: Any, dialect: CsvDialect) -> Any:
+    if dialect.compression is not None:
+        raw = pa.CompressedInputStream(raw, dialect.compression)
+    if dialect.delimiter != " ":
+        return raw
+    return pa.PythonFile(_SqueezedFile(raw, dialect.encoding), mode="r")
 
 
 def _reader(raw: Any, dialect: CsvDialect) -> Any:
+    spaced = dialect.delimiter == " "  # such a file is recoded on the way
     return pacsv.open_csv(
         raw,
         read_options=pacsv.ReadOptions(
-            encoding=dialect.encoding,
+            encoding="utf-8" if spaced else dialect.encoding,
             block_size=_BLOCK_BYTES + _BLOCK_BYTES_PER_COLUMN * len(dialect.names),
             column_names=dialect.names,
             skip_rows_after_names=dialect.skip,
@@ -140,35 +282,16 @@ def _batches(path: Path, reader: Any, dialect: CsvDialect, batch_rows: int) -> I
         for block in reader:
             table = pa.Table.from_batches([block])
             for start in range(0, table.num_rows, batch_rows):
-                yield _with_nulls(table.slice(start, batch_rows))
+                yield table.slice(start, batch_rows)
     except (pa.ArrowException, OSError, ValueError) as error:
         raise _broken(path, dialect, error) from error
-
-
-def _with_nulls(table: pa.Table) -> pa.Table:
-    """Cells without outer spaces; those that then say "missing" become nulls."""
-    tokens = pa.array(MISSING_TOKENS)
-    columns = []
-    for column in table.columns:
-        text = pc.utf8_trim_whitespace(column)
-        missing = pc.is_in(text, value_set=tokens)
-        columns.append(pc.if_else(missing, pa.scalar(None, pa.string()), text))
-    return pa.Table.from_arrays(columns, names=table.column_names)
 
 
 def _broken(path: Path, dialect: CsvDialect, error: Exception) -> TableError:
     message = reason(error)
     if any(sign in message for sign in ("UTF8", "UTF-8", "codec can't decode")):
-        return _wrong_encoding(path, dialect.encoding)
+        return _wrong_encoding(printable(path.name), dialect.encoding)
     return TableError(
-        f"{path.name} cannot be read as a table ({message}). Check that every line has the same "
-        f"number of cells, separated by {dialect.delimiter!r}."
-    )
-
-
-def _wrong_encoding(path: Path, encoding: str) -> TableError:
-    other = "latin-1" if encoding.lower().replace("-", "") == "utf8" else "utf-8"
-    return TableError(
-        f"{path.name} is not {encoding} text. Pass --encoding {other} (or the encoding it was "
-        "written in), or save it as UTF-8."
+        f"{printable(path.name)} cannot be read as a table ({message}). Check that every line has "
+        f"the same number of cells, separated by {_spoken(dialect.delimiter)}, or pass --delimiter."
     )

@@ -3,29 +3,11 @@
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
+from accord._files import OptionError, printable, quoted
+
 
 class TableError(ValueError):
     """The table's content cannot be used."""
-
-
-class OptionError(ValueError):
-    """What was asked for does not fit: a column that is not there, a file that already exists."""
-
-
-def quoted(name: object, *, limit: int = 60) -> str:
-    r"""A name as it can be shown in one line of text.
-
-    >>> quoted("price"), quoted("a\nb")
-    ("'price'", "'a\\nb'")
-    """
-    return f"'{printable(name, limit=limit)}'"
-
-
-def printable(name: object, *, limit: int = 60) -> str:
-    """A name without line ends and terminal escapes, cut to a length."""
-    text = str(name)
-    text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
 def listed(names: Iterable[object], *, limit: int = 5) -> str:
@@ -62,3 +44,33 @@ def absent_column(name: str, names: Sequence[str], *, role: str, source: str) ->
         else f"Its columns are {listed(names, limit=8)}."
     )
     return OptionError(f"{role} column {quoted(name)} is not in {source}. {remedy}")
+
+
+def check_names(source: str, names: list[str]) -> None:
+    """Refuse a table without columns or with two of the same name."""
+    if not names:
+        raise TableError(f"{source} has no columns. Give a file with a header line and data rows.")
+    if len(set(names)) < len(names):
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise TableError(
+            f"column names must be unique, but {source} has {listed(twice)} more than once. "
+            "Rename or remove the copies."
+        )
+
+
+def reason(error: Exception) -> str:
+    """The first line of a reader's complaint, fit to stand in brackets."""
+    lines = str(error).strip().splitlines()
+    return printable(lines[0], limit=160).rstrip(".") if lines else type(error).__name__
+
+
+def counted(number: int, what: str) -> str:
+    """A number with its noun.
+
+    >>> counted(1, "row"), counted(1200, "category")
+    ('1 row', '1,200 categories')
+    """
+    if number == 1:
+        return f"1 {what}"
+    plural = what.replace("category", "categories", 1) if "category" in what else what + "s"
+    return f"{number:,} {plural}"

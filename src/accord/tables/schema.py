@@ -1,34 +1,53 @@
 """Which columns a model uses, what they mean, and how a new table is brought into that form."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
+from numpy.typing import NDArray
 
-from accord.tables.cells import Kind, Reading, UnreadableCells, convert, count_infinite, detect
-from accord.tables.problems import TableError, listed, near_matches, quoted
+from accord._files import quoted
+from accord._types import Bools, Floats
+from accord.tables.cells import CellFormat, DecimalMark, Kind, UnreadableCells, convert, detect
+from accord.tables.problems import TableError, counted, listed, near_matches
 
 # A text column with more distinct values than this share of its rows names rows, not groups.
 _IDENTIFIER_SHARE = 0.5
 _IDENTIFIER_VALUES = 50
+# A value this many ranges of the training values away from them is no measurement.
+_ABSURD_RANGES = 100.0
+_ROW_NUMBER_NAME = re.compile(
+    r"(?i)(unnamed: ?\d+|column 1|index|idx|row([ _]?(number|id|no|index))?|nr|no|#|id|record)\.?"
+)
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that the model uses: its name, how it is read, its categories in training."""
+    """A column that the model uses: its name, how its cells are written, its training values.
+
+    ``categories`` are those of training; ``low`` and ``high`` the smallest and the largest number
+    (of dates: seconds since 1970).
+    """
 
     name: str
-    reading: Reading
+    cells: CellFormat
     categories: tuple[str, ...] = ()
+    low: float = -np.inf
+    high: float = np.inf
 
     @property
     def kind(self) -> Kind:
-        return self.reading.kind
+        return self.cells.kind
+
+    @property
+    def limits(self) -> tuple[float, float]:
+        """Beyond these a value is absurd, and counts as lying just there."""
+        away = _ABSURD_RANGES * max(self.high - self.low, abs(self.high) * 1e-6)
+        return self.low - away, self.high + away
 
 
 @dataclass(frozen=True)
@@ -57,17 +76,106 @@ class Schema:
         columns = tuple(
             Column(
                 name=column["name"],
-                reading=Reading(
+                cells=CellFormat(
                     **{
-                        **column["reading"],
-                        "missing_tokens": tuple(column["reading"]["missing_tokens"]),
+                        **column["cells"],
+                        "missing_tokens": tuple(column["cells"]["missing_tokens"]),
                     }
                 ),
                 categories=tuple(column["categories"]),
+                low=column["low"],
+                high=column["high"],
             )
             for column in state["columns"]
         )
         return cls(state["target"], columns, dict(state["ignored"]), tuple(state["aside"]))
+
+
+# --- from a training column to what is known about it ------------------------------------------
+
+
+class Inferred(NamedTuple):
+    """A column to use with its values, or None with the reason why not.
+
+    ``can_be_used`` says whether a user may insist on it; ``infinite`` are the places of infinite
+    values, which count as missing.
+    """
+
+    column: Column | None
+    reason: str
+    values: NDArray[Any]
+    can_be_used: bool = False
+    infinite: tuple[int, ...] = ()
+
+
+def infer_column(
+    name: str,
+    cells: pa.ChunkedArray,
+    *,
+    decimal: DecimalMark | None = None,
+    insist: bool = False,
+) -> Inferred:
+    """What a training column holds, and whether the model uses it.
+
+    ``insist`` uses a column that would be left out as a row number or as a name of each row.
+    """
+    nothing: NDArray[Any] = np.empty(0)
+    if cells.null_count == len(cells):
+        return Inferred(None, "every value is missing", nothing)
+    found = detect(cells, decimal=decimal)
+    if found is None:
+        return Inferred(None, f"a column of type {cells.type} cannot be used", nothing)
+    values = convert(cells, found)
+    infinite: tuple[int, ...] = ()
+    if values.dtype.kind == "f":
+        infinite = tuple(np.flatnonzero(np.isinf(values)).tolist())
+    if infinite:
+        values = np.where(np.isinf(values), np.nan, values)
+    missing = pd.isna(values)
+    if missing.all():
+        return Inferred(None, "every value is missing", nothing)
+    distinct = pd.unique(values[~missing])
+    if len(distinct) == 1 and not missing.any():
+        shown = quoted(distinct[0], limit=30)
+        return Inferred(None, f"constant ({shown} in every row)", nothing)
+    if not insist and found.kind == "number" and _is_row_number(name, values):
+        return Inferred(None, "it only counts the rows", values, can_be_used=True)
+    if found.kind != "category":
+        low, high = _range(values)
+        return Inferred(Column(name, found, (), low, high), "", values, infinite=infinite)
+    if not insist and len(distinct) > max(_IDENTIFIER_VALUES, _IDENTIFIER_SHARE * len(values)):
+        reason = f"{len(distinct):,} distinct texts in {len(values):,} rows"
+        return Inferred(None, reason, values, can_be_used=True)
+    categories = tuple(sorted(str(value) for value in distinct))
+    return Inferred(Column(name, found, categories), "", values)
+
+
+def counts_rows(values: NDArray[Any]) -> bool:
+    """Whole numbers that grow from row to row: an index, or a time."""
+    if len(values) < 3 or values.dtype.kind != "f" or np.isnan(values).any():
+        return False
+    return bool(np.all(values == np.round(values)) and np.all(np.diff(values) > 0))
+
+
+def _is_row_number(name: str, values: NDArray[Any]) -> bool:
+    """Growing whole numbers alone may be a time; only under the name of an index are they none."""
+    return _ROW_NUMBER_NAME.fullmatch(name.strip()) is not None and counts_rows(values)
+
+
+def _range(values: NDArray[Any]) -> tuple[float, float]:
+    numbers = as_numbers(values)
+    return float(np.nanmin(numbers)), float(np.nanmax(numbers))
+
+
+def as_numbers(values: NDArray[Any]) -> Floats:
+    """Numbers as they are, dates in seconds since 1970."""
+    if values.dtype.kind != "M":
+        return np.asarray(values, dtype=np.float64)
+    seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
+    return np.where(np.isnat(values), np.nan, seconds)
+
+
+# --- new tables --------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -76,18 +184,13 @@ class Surprises:
 
     missing: dict[str, int] = field(default_factory=dict)
     infinite: dict[str, int] = field(default_factory=dict)
+    absurd: dict[str, int] = field(default_factory=dict)
     unseen: dict[str, int] = field(default_factory=dict)
 
     def __add__(self, other: "Surprises") -> "Surprises":
+        pairs = zip(asdict(self).values(), asdict(other).values(), strict=True)
         return Surprises(
-            *(
-                {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
-                for a, b in (
-                    (self.missing, other.missing),
-                    (self.infinite, other.infinite),
-                    (self.unseen, other.unseen),
-                )
-            )
+            *({name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}} for a, b in pairs)
         )
 
     def sentences(self) -> list[str]:
@@ -98,91 +201,128 @@ class Surprises:
         """
         sorts = (
             (self.missing, "missing value", "predicted from the other columns"),
-            (self.infinite, "infinite value", "taken as missing"),
+            (self.infinite, "infinite value", "taken as very large, and the rows as unusual"),
+            (self.absurd, "value far beyond all in training", "the rows count as unusual"),
             (self.unseen, "category not seen in training", "predicted as a rare one"),
         )
         return [
-            f"{_count(sum(counts.values()), what)} in {listed(counts)}: {answer}."
+            f"{_sort(sum(counts.values()), what)} in {listed(counts)}: {answer}."
             for counts, what, answer in sorts
             if counts
         ]
 
 
-def _count(number: int, what: str) -> str:
-    if number == 1:
-        return f"1 {what}"
-    plural = what.replace("category", "categories") if "category" in what else what + "s"
-    return f"{number:,} {plural}"
+def _sort(number: int, what: str) -> str:
+    noun, _, rest = what.partition(" far ")
+    return counted(number, noun) + (f" far {rest}" if rest else "")
 
 
-def infer_column(
-    name: str, column: pa.ChunkedArray, *, delimiter: str
-) -> tuple[Column | None, str, npt.NDArray[Any]]:
-    """The column to use and its values, or None and the reason why it cannot be used."""
-    nothing: npt.NDArray[Any] = np.empty(0)
-    if column.null_count == len(column):
-        return None, "every value is missing", nothing
-    reading = detect(column, delimiter=delimiter)
-    if reading is None:
-        return None, f"a column of type {column.type} cannot be used", nothing
-    values = convert(column, reading)
-    missing = pd.isna(values)
-    if missing.all():
-        return None, "every value is missing", nothing
-    distinct = pd.unique(values[~missing])
-    if len(distinct) == 1 and not missing.any():
-        return None, f"constant ({quoted(distinct[0], limit=30)} in every row)", nothing
-    if reading.kind == "number" and _counts_rows(values):
-        return None, "it only counts the rows", nothing
-    if reading.kind != "category":
-        return Column(name, reading), "", values
-    if len(distinct) > max(_IDENTIFIER_VALUES, _IDENTIFIER_SHARE * len(values)):
-        return None, f"{len(distinct):,} distinct texts in {len(values):,} rows", nothing
-    return Column(name, reading, tuple(sorted(str(value) for value in distinct))), "", values
+class Conformed(NamedTuple):
+    """A batch in the model's form.
 
+    ``unlike`` marks rows that are unlike the training rows by a single look: an infinite or an
+    absurd cell, or categories of which the model knows none.
 
-def _counts_rows(values: npt.NDArray[Any]) -> bool:
-    """0, 1, 2, … or 1, 2, 3, …: an index that somebody saved with the table."""
-    return (
-        len(values) > 2
-        and values[0] in (0.0, 1.0)
-        and bool(np.array_equal(values, values[0] + np.arange(len(values))))
-    )
+    **Shape**: X (n, columns), unlike (n,).
+    """
+
+    X: pd.DataFrame
+    surprises: Surprises
+    unlike: Bools
 
 
 def conform(
-    table: pa.Table, schema: Schema, *, source: str, first_row: int = 1
-) -> tuple[pd.DataFrame, Surprises]:
+    table: pa.Table, schema: Schema, *, source: str, first_row: int = 1, strict: bool = False
+) -> Conformed:
     """A batch in the model's form, and what in it is out of the ordinary.
 
     Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
-    file.
+    file. ``strict`` refuses infinite and absurd cells and unseen categories, by column and row.
     """
-    values: dict[str, npt.NDArray[Any]] = {}
-    missing, infinite, unseen = {}, {}, {}
+    values: dict[str, NDArray[Any]] = {}
+    marks: list[_Marks] = []
     problems = []
     for column in schema.columns:
-        cells = table.column(column.name)
         try:
-            values[column.name] = converted = convert(cells, column.reading)
+            converted = convert(table.column(column.name), column.cells)
         except UnreadableCells as error:
             problems.append(f"column {quoted(column.name)} {error.sentence(first_row)}")
             continue
-        if endless := count_infinite(cells):
-            infinite[column.name] = endless
-        if absent := int(pd.isna(converted).sum()) - endless:
-            missing[column.name] = absent
-        if column.kind == "category" and (new := _count_unseen(cells, column)):
-            unseen[column.name] = new
+        values[column.name], found = _judged(column, converted)
+        marks.append(found)
+        if strict and (problem := found.problem(first_row)):
+            problems.append(problem)
     if problems:
         shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" * (len(problems) > 5))
         raise TableError(f"{source} does not fit the model: {shown}. Correct these columns.")
-    return pd.DataFrame(values), Surprises(missing, infinite, unseen)
+    return Conformed(pd.DataFrame(values), _surprises(marks), _unlike(marks, table.num_rows))
 
 
-def _count_unseen(cells: pa.ChunkedArray, column: Column) -> int:
-    known = pc.is_in(pc.cast(cells, pa.string()), value_set=pa.array(column.categories))
-    return int(pc.sum(pc.and_not(pc.is_valid(cells), known)).as_py() or 0)
+class _Marks(NamedTuple):
+    """Which cells of a column are out of the ordinary; None where none can be.
+
+    **Shape**: (n,) each.
+    """
+
+    column: Column
+    missing: Bools
+    infinite: Bools | None = None
+    absurd: Bools | None = None
+    unseen: Bools | None = None
+
+    def problem(self, first_row: int) -> str:
+        sorts = (
+            (self.infinite, "must be finite"),
+            (self.absurd, f"must lie near {self.column.low:g} to {self.column.high:g}"),
+            (self.unseen, "must hold categories that the model knows"),
+        )
+        for mask, rule in sorts:
+            if mask is not None and mask.any():
+                rows = np.flatnonzero(mask)
+                more = f" and {len(rows) - 1} more" if len(rows) > 1 else ""
+                return (
+                    f"column {quoted(self.column.name)} {rule}: row {first_row + rows[0]:,}{more}"
+                )
+        return ""
+
+
+def _judged(column: Column, values: NDArray[Any]) -> tuple[NDArray[Any], _Marks]:
+    missing: Bools = pd.isna(values)
+    if column.kind == "category":
+        known = pd.Series(values).isin(column.categories).to_numpy()
+        return values, _Marks(column, missing, unseen=~known & ~missing)
+    numbers = as_numbers(values)
+    low, high = column.limits
+    infinite = np.isinf(numbers)
+    absurd = ((numbers < low) | (numbers > high)) & ~infinite
+    if values.dtype.kind == "f":
+        values = np.clip(values, low, high)
+    return values, _Marks(column, missing, infinite=infinite, absurd=absurd)
+
+
+def _surprises(marks: list[_Marks]) -> Surprises:
+    counts: dict[str, dict[str, int]] = {
+        sort: {
+            mark.column.name: int(mask.sum())
+            for mark in marks
+            if (mask := getattr(mark, sort)) is not None and mask.any()
+        }
+        for sort in ("missing", "infinite", "absurd", "unseen")
+    }
+    return Surprises(**counts)
+
+
+def _unlike(marks: list[_Marks], n_rows: int) -> Bools:
+    unlike = np.zeros(n_rows, dtype=bool)
+    all_unseen, any_unseen = np.ones(n_rows, dtype=bool), np.zeros(n_rows, dtype=bool)
+    for mark in marks:
+        for mask in (mark.infinite, mark.absurd):
+            if mask is not None:
+                unlike |= mask
+        if mark.unseen is not None:
+            all_unseen &= mark.unseen | mark.missing
+            any_unseen |= mark.unseen
+    return unlike | (all_unseen & any_unseen)
 
 
 def check_columns(

@@ -13,7 +13,7 @@ from accord.workflows.assessment import Assessment
 from accord.workflows.model import ModelCard
 from accord.workflows.wording import number, percent
 
-_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow", "skops")
+_PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow")
 _FEW_ROWS = 200
 
 

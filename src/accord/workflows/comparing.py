@@ -15,11 +15,11 @@ from accord.tables import (
     TrainingData,
     listed,
     make_preprocessor,
+    near_matches,
     prepare_training,
     quoted,
     read_table,
 )
-from accord.tables.problems import near_matches
 from accord.workflows.assessment import Assessment
 from accord.workflows.comparison import CompareResult, MethodScore, SplitKind
 from accord.workflows.methods import METHODS, Method

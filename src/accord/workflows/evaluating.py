@@ -7,9 +7,16 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from accord.tables import Table, TableError, check_columns, conform, quoted, read_table
-from accord.tables.problems import absent_column
-from accord.tables.training_data import number_column
+from accord.tables import (
+    Table,
+    TableError,
+    absent_column,
+    check_columns,
+    conform,
+    number_column,
+    quoted,
+    read_table,
+)
 from accord.workflows.assessment import Assessment
 from accord.workflows.drift import measure_drift
 from accord.workflows.model import TableModel, load_model
@@ -44,7 +51,7 @@ def evaluate_table(
     source = read_table(table, encoding=encoding)
     y = _observed(source, schema.target)
     check_columns(source.data.column_names, schema, source=source.name, by_name=by_name)
-    X, surprises = conform(source.data, schema, source=source.name)
+    X, surprises, _ = conform(source.data, schema, source=source.name)
     rows = np.flatnonzero(~np.isnan(y))
     X, y = X.iloc[rows].reset_index(drop=True), y[rows]
     progress.stage("Predicting", weight=0.8)

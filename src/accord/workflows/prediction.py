@@ -15,15 +15,15 @@ from accord.tables import (
     TableError,
     TableStream,
     TableWriter,
+    absent_column,
     atomic_output,
     check_columns,
     check_output,
     conform,
     listed,
     open_table,
+    refuse_unknown_suffix,
 )
-from accord.tables.problems import absent_column
-from accord.tables.writing import refuse_unknown_suffix
 from accord.workflows.model import TableModel, load_model
 from accord.workflows.progress import Progress, Silent
 from accord.workflows.results import PredictResult
@@ -68,7 +68,7 @@ def predict_table(
         progress.plan(1.0)
         progress.stage("Predicting", weight=1.0)
         for batch in stream.batches:
-            X, odd = conform(batch, schema, source=stream.name, first_row=rows + 1)
+            X, odd, _ = conform(batch, schema, source=stream.name, first_row=rows + 1)
             answer, flagged = _predict_batch(model, X, coverages)
             if id_column is not None:
                 answer = answer.add_column(0, id_column, batch.column(id_column))

@@ -18,9 +18,15 @@ from accord.agreement import (
 from accord.distributions import Normal
 from accord.metrics import coverage as share_covered
 from accord.metrics import interval_score
-from accord.tables import OptionError, Table, TableError, quoted, read_table
-from accord.tables.problems import absent_column
-from accord.tables.training_data import number_column
+from accord.tables import (
+    OptionError,
+    Table,
+    TableError,
+    absent_column,
+    number_column,
+    quoted,
+    read_table,
+)
 from accord.workflows.assessment import Assessment
 from accord.workflows.verdict import BELIEF, LEVELS, Level, Verdict, finding
 from accord.workflows.wording import count, number, percent

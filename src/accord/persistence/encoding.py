@@ -1,0 +1,224 @@
+"""Fitted objects as JSON values and arrays, and back.
+
+Numbers, text, lists and dictionaries stand for themselves. All else is a JSON object whose key
+``"is"`` says what it is; an array is the number of its file. An object that occurs twice is
+written once.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord._files import quoted
+from accord.persistence.types import class_of, name_of
+
+Array = NDArray[Any]
+
+# No model nests deeper; a hostile file may.
+_DEPTH = 60
+_NUMPY_KINDS = "biufMmUS"
+_BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
+
+
+class EncodingError(ValueError):
+    """A value that is not what this module writes."""
+
+
+class Encoder:
+    """Turns objects into JSON values and collects their arrays in ``arrays``."""
+
+    def __init__(self) -> None:
+        self.arrays: list[Array] = []
+        self._known: dict[int, int] = {}
+        self._alive: list[Any] = []  # an id is good only while its object lives
+
+    def encode(self, value: Any, *, depth: int = 0) -> Any:
+        """The JSON value of an object, ``TypeError`` if it has none."""
+        if depth > _DEPTH:
+            raise TypeError(f"a model is saved at most {_DEPTH} levels deep. Is it part of itself?")
+        if value is None or isinstance(value, bool):
+            return value
+        if isinstance(value, np.generic) and not isinstance(value, str | bytes):
+            return self._scalar(value)
+        if isinstance(value, str | int):
+            return str(value) if isinstance(value, str) else int(value)
+        if isinstance(value, float):
+            return float(value) if math.isfinite(value) else {"is": "number", "value": str(value)}
+        if type(value) in (list, tuple, dict):
+            return self._container(value, depth + 1)
+        return self._shared(value, depth + 1)
+
+    def _scalar(self, value: np.generic) -> dict[str, Any]:
+        if value.dtype.kind not in "biuf":
+            raise TypeError(f"a model is saved with plain numbers, got a {type(value).__name__}.")
+        return {"is": "scalar", "dtype": value.dtype.str, "value": self.encode(value.item())}
+
+    def _container(self, value: Any, depth: int) -> Any:
+        if isinstance(value, list):
+            return [self.encode(item, depth=depth) for item in value]
+        if isinstance(value, tuple):
+            return {"is": "tuple", "items": [self.encode(item, depth=depth) for item in value]}
+        if all(type(key) is str for key in value) and "is" not in value:
+            return {key: self.encode(item, depth=depth) for key, item in value.items()}
+        pairs = [[self.encode(k), self.encode(item, depth=depth)] for k, item in value.items()]
+        return {"is": "dict", "items": pairs}
+
+    def _shared(self, value: Any, depth: int) -> dict[str, Any]:
+        if id(value) in self._known:
+            return {"is": "same", "as": self._known[id(value)]}
+        number = self._known[id(value)] = len(self._known)
+        self._alive.append(value)
+        return {**self._described(value, depth), "number": number}
+
+    def _described(self, value: Any, depth: int) -> dict[str, Any]:
+        if isinstance(value, np.ndarray):
+            return self._array(value, depth)
+        if isinstance(value, np.dtype) and value.kind in "biuf":
+            return {"is": "dtype", "name": value.str}
+        if isinstance(value, np.random.Generator):
+            return {"is": "generator", "state": self.encode(value.bit_generator.state, depth=depth)}
+        if isinstance(value, np.random.RandomState):
+            state = value.get_state(legacy=False)
+            return {"is": "random state", "state": self.encode(state, depth=depth)}
+        try:
+            name = name_of(type(value))
+        except KeyError:
+            kind = type(value)
+            raise TypeError(
+                "a model is saved with types that accord knows, got "
+                f"{kind.__module__}.{kind.__qualname__}. Save that part by itself."
+            ) from None
+        return {"is": "object", "type": name, "state": self.encode(_state(value), depth=depth)}
+
+    def _array(self, value: Array, depth: int) -> dict[str, Any]:
+        if value.dtype.kind == "O":
+            items = [self.encode(item, depth=depth) for item in value.ravel()]
+            return {"is": "objects", "shape": list(value.shape), "items": items}
+        if value.dtype.kind not in _NUMPY_KINDS or value.dtype.names:
+            raise TypeError(f"a model is saved with plain arrays, got one of {value.dtype}.")
+        self.arrays.append(np.asarray(value))
+        return {"is": "array", "file": len(self.arrays) - 1}
+
+
+def _state(value: Any) -> Any:
+    state = value.__getstate__()
+    return {} if state is None else state
+
+
+class Decoder:
+    """Turns JSON values back into objects; ``read`` gives the array of a number."""
+
+    def __init__(self, read: Callable[[int], Array]) -> None:
+        self._read = read
+        self._known: dict[int, Any] = {}
+        self._kinds: dict[str, Callable[[dict[str, Any], int], Any]] = {
+            "number": lambda value, depth: _number(value["value"]),
+            "scalar": self._scalar,
+            "tuple": lambda value, depth: tuple(self._items(value["items"], depth)),
+            "dict": self._dict,
+            "same": lambda value, depth: self._known[value["as"]],
+            "array": lambda value, depth: self._read(_count(value["file"])),
+            "objects": self._objects,
+            "dtype": lambda value, depth: _dtype(value["name"]),
+            "generator": self._generator,
+            "random state": self._random_state,
+        }
+
+    def decode(self, value: Any, *, depth: int = 0) -> Any:
+        """The object of a JSON value, ``EncodingError`` if it is none of ours."""
+        if depth > _DEPTH:
+            raise EncodingError(f"it nests deeper than {_DEPTH} levels")
+        if isinstance(value, list):
+            return self._items(value, depth + 1)
+        if not isinstance(value, dict):
+            return value
+        kind = value.get("is")
+        if kind is None:
+            return {key: self.decode(item, depth=depth + 1) for key, item in value.items()}
+        if kind == "object":
+            return self._object(value, depth + 1)
+        if kind not in self._kinds:
+            raise EncodingError(f"it holds something called {quoted(kind)}")
+        found = self._kinds[kind](value, depth + 1)
+        if "number" in value and kind != "number":
+            self._known[_count(value["number"])] = found
+        return found
+
+    def _items(self, values: Any, depth: int) -> list[Any]:
+        if not isinstance(values, list):
+            raise EncodingError("a list is not one")
+        return [self.decode(value, depth=depth) for value in values]
+
+    def _scalar(self, value: dict[str, Any], depth: int) -> Any:
+        number = self.decode(value["value"], depth=depth)
+        if not isinstance(number, int | float):
+            raise EncodingError(f"it holds a number {quoted(number)}")
+        return _dtype(value["dtype"]).type(number)
+
+    def _dict(self, value: dict[str, Any], depth: int) -> dict[Any, Any]:
+        pairs = [self._items(pair, depth) for pair in value["items"]]
+        return dict(pairs)
+
+    def _objects(self, value: dict[str, Any], depth: int) -> Array:
+        items = self._items(value["items"], depth)
+        array = np.empty(len(items), dtype=object)
+        array[:] = items
+        return array.reshape([_count(size) for size in value["shape"]])
+
+    def _generator(self, value: dict[str, Any], depth: int) -> np.random.Generator:
+        state = self.decode(value["state"], depth=depth)
+        if state["bit_generator"] not in _BIT_GENERATORS:
+            raise EncodingError(f"it holds a random generator {quoted(state['bit_generator'])}")
+        source = getattr(np.random, state["bit_generator"])()
+        source.state = state
+        return np.random.Generator(source)
+
+    def _random_state(self, value: dict[str, Any], depth: int) -> np.random.RandomState:
+        random = np.random.RandomState(0)
+        random.set_state(self.decode(value["state"], depth=depth))
+        return random
+
+    def _object(self, value: dict[str, Any], depth: int) -> Any:
+        try:
+            cls = class_of(value["type"])
+        except KeyError:
+            raise EncodingError(
+                f"it holds a type that accord does not know: {quoted(value['type'])}"
+            ) from None
+        found = object.__new__(cls)
+        self._known[_count(value["number"])] = found
+        _restore(found, self.decode(value["state"], depth=depth))
+        return found
+
+
+def _restore(found: Any, state: Any) -> None:
+    if not isinstance(state, dict):
+        raise EncodingError("an object's state is not a dictionary")
+    if hasattr(found, "__setstate__"):
+        found.__setstate__(state)
+    else:
+        found.__dict__.update(state)
+
+
+def _number(text: Any) -> float:
+    if text not in ("nan", "inf", "-inf"):
+        raise EncodingError(f"it holds a number {quoted(text)}")
+    return float(text)
+
+
+def _dtype(name: Any) -> np.dtype[Any]:
+    if not isinstance(name, str) or len(name) > 4:
+        raise EncodingError(f"it holds a number type {quoted(name)}")
+    found = np.dtype(name)
+    if found.kind not in "biuf":
+        raise EncodingError(f"it holds a number type {quoted(name)}")
+    return found
+
+
+def _count(value: Any) -> int:
+    if type(value) is not int or value < 0:
+        raise EncodingError(f"it holds a count {quoted(value)}")
+    return value

@@ -1,0 +1,65 @@
+"""The written list of types that a model file may hold, by names that do not change.
+
+A class may move or be renamed: then its row here points to the new place, and files that were
+written before still load. The stable name on the left never changes. A new type that is part of a
+saved model needs a row; nothing else is ever loaded.
+"""
+
+import importlib
+from functools import cache
+from typing import Any
+
+# Stable name → where the class is now. The place is a package's public name where it has one.
+TYPES: dict[str, str] = {
+    "BVMRegressor": "accord.estimators:BVMRegressor",
+    "DeepEnsembleRegressor": "accord.estimators:DeepEnsembleRegressor",
+    "EvidentialRegressor": "accord.estimators:EvidentialRegressor",
+    "MCDropoutRegressor": "accord.estimators:MCDropoutRegressor",
+    "MSEEnsembleRegressor": "accord.estimators:MSEEnsembleRegressor",
+    "PBPRegressor": "accord.estimators:PBPRegressor",
+    "Growth": "accord.trust:Growth",
+    "ToleranceCurve": "accord.estimators:ToleranceCurve",
+    "Proximity": "accord.trust:Proximity",
+    "TrustScore": "accord.trust:TrustScore",
+    "Conformal": "accord.calibration:Conformal",
+    "ExtraLayers": "accord.calibration:ExtraLayers",
+    "IsotonicCalibration": "accord.calibration:IsotonicCalibration",
+    "LikelihoodRatio": "accord.calibration:LikelihoodRatio",
+    "Recalibrated": "accord.calibration:Recalibrated",
+    "VarianceScaling": "accord.calibration:VarianceScaling",
+    "CellFormat": "accord.tables:CellFormat",
+    "Column": "accord.tables:Column",
+    "Schema": "accord.tables:Schema",
+    "TableEncoder": "accord.tables:TableEncoder",
+    "TableModel": "accord.workflows.model:TableModel",
+    "TableProfile": "accord.workflows.profile:TableProfile",
+    # What an estimator of this package may be built of or around; their state is plain numbers.
+    "sklearn.Pipeline": "sklearn.pipeline:Pipeline",
+    "sklearn.StandardScaler": "sklearn.preprocessing:StandardScaler",
+    "sklearn.LinearRegression": "sklearn.linear_model:LinearRegression",
+    "sklearn.BayesianRidge": "sklearn.linear_model:BayesianRidge",
+    "sklearn.LogisticRegression": "sklearn.linear_model:LogisticRegression",
+    "sklearn.KFold": "sklearn.model_selection:KFold",
+    "sklearn.ShuffleSplit": "sklearn.model_selection:ShuffleSplit",
+}
+
+
+@cache
+def class_of(name: str) -> type[Any]:
+    """The class with a stable name; ``KeyError`` if the list has none.
+
+    >>> class_of("sklearn.StandardScaler").__name__
+    'StandardScaler'
+    """
+    module, _, attribute = TYPES[name].partition(":")
+    found: type[Any] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def name_of(cls: type[Any]) -> str:
+    """The stable name of a class; ``KeyError`` if it is not on the list."""
+    for name, place in TYPES.items():
+        # Only modules of candidates are imported: a model needs few of those on the list.
+        if place.endswith(f":{cls.__name__}") and class_of(name) is cls:
+            return name
+    raise KeyError(cls.__qualname__)

@@ -1,0 +1,365 @@
+"""Numbers from columns: what networks are given in place of a table's cells.
+
+scikit-learn and skrub have transformers for each of these steps. They are written here because
+a fitted model is a file of plain arrays, which must not hold other packages' objects, and because
+every output column must name the column of the table that it comes from.
+"""
+
+from collections.abc import Callable
+from typing import Any, Self, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from accord._types import Bools, Floats, Indices
+from accord.tables.schema import Column, Schema
+
+# Up to this many categories get a column each; beyond, one column with the mean target is
+# steadier than many columns that are almost always zero.
+ONE_HOT_CATEGORIES = 20
+_RARE = 3  # categories with fewer rows share a column, and unseen ones with them
+_FOLDS = 5
+_MISSING = "\0"  # no cell of a text file holds it
+_DAY, _WEEK = 86_400.0, 7 * 86_400.0
+# Values further out than this, in standard deviations, say nothing more; float32 still holds them.
+_FARTHEST = 1e6
+
+Block = dict[str, Any]
+
+
+@final
+class TableEncoder:
+    """From a frame with a schema's columns to a float64 matrix without gaps.
+
+    - Numbers, booleans and times are standardised; a missing one gets the median and, where the
+      training rows had gaps, a column that says so. A time of day also gets its place in the day.
+    - A category has a column of its own, zero or one; a missing one is a category too; rare and
+      unseen ones share a column. Beyond 20 categories it is the mean target of their training
+      rows, drawn towards the overall mean by how few they are; for the training rows themselves
+      it is learnt from the other rows (cross-fitting).
+    - Dates are the moment itself and its place in the year, the month, the week and the day.
+
+    Columns that are constant in the training rows are left out. The state is plain arrays and
+    dictionaries.
+
+    Args:
+        schema: The columns of the frame.
+        random_state: Draws the folds of cross-fitting.
+
+    Example:
+        >>> from accord.tables.cells import CellFormat
+        >>> schema = Schema("y", (Column("a", CellFormat("number")),), {})
+        >>> encoder = TableEncoder(schema)
+        >>> encoder.fit_transform(pd.DataFrame({"a": [1.0, 3.0, None]}), np.zeros(3)).round(2)
+        array([[-1.22, -0.71],
+               [ 1.22, -0.71],
+               [ 0.  ,  1.41]])
+        >>> encoder.feature_names()
+        ['a', 'a']
+    """
+
+    def __init__(self, schema: Schema, *, random_state: int | None = None) -> None:
+        self.schema = schema
+        self.random_state = random_state
+
+    def fit(self, X: pd.DataFrame, y: Floats) -> Self:
+        """Learn the encoding from training rows and their targets.
+
+        **Shape**: X (N, columns), y (N,).
+        """
+        self.fit_transform(X, y)
+        return self
+
+    def fit_transform(self, X: pd.DataFrame, y: Floats) -> Floats:
+        """Learn the encoding and give the training rows' features.
+
+        **Shape**: X (N, columns), y (N,) → (N, features).
+        """
+        y = np.asarray(y, dtype=np.float64)
+        folds = np.random.default_rng(self.random_state).permutation(len(X)) % _FOLDS
+        self.blocks_: list[Block] = []
+        parts = []
+        for kind, columns in _grouped(self.schema):
+            values = _values(X, columns, kind)
+            block = {"kind": kind, **_FIT[kind](values, y, columns)}
+            own = _cross_fitted(values, y, folds) if kind == "target" else None
+            if own is not None:
+                block |= _scaling(own)
+            self.blocks_.append(block)
+            parts.append(
+                _standardised(own, block) if own is not None else _APPLY[kind](block, values)
+            )
+        whole = np.hstack(parts) if parts else np.zeros((len(X), 0))
+        varies = np.ptp(whole, axis=0) > 0 if len(whole) else np.zeros(whole.shape[1], bool)
+        # A matrix without columns is of no use to anybody; rows that are all alike keep one.
+        self.kept_: Indices = np.flatnonzero(varies) if varies.any() else np.arange(1)
+        return np.ascontiguousarray(whole[:, self.kept_])
+
+    def transform(self, X: pd.DataFrame) -> Floats:
+        """The features of new rows.
+
+        **Shape**: X (n, columns) → (n, features).
+        """
+        parts = []
+        for block, (kind, columns) in zip(self.blocks_, _grouped(self.schema), strict=True):
+            parts.append(_APPLY[kind](block, _values(X, columns, kind)))
+        return np.ascontiguousarray(np.hstack(parts)[:, self.kept_])
+
+    def feature_names(self) -> list[str]:
+        """For each feature the column of the table that it comes from."""
+        return [source for source, _ in self._described()]
+
+    def feature_labels(self) -> list[str]:
+        """For each feature what it is, in words: ``"town = Ulm"``, ``"age is missing"``."""
+        return [label for _, label in self._described()]
+
+    def _described(self) -> list[tuple[str, str]]:
+        found = [
+            (source, label.format(source))
+            for block in self.blocks_
+            for source, label in zip(block["sources"], block["labels"], strict=True)
+        ]
+        return [found[place] for place in self.kept_]
+
+    @property
+    def n_features(self) -> int:
+        return len(self.kept_)
+
+
+def make_preprocessor(schema: Schema, *, random_state: int | None = None) -> TableEncoder:
+    """An unfitted encoder for tables of this schema."""
+    return TableEncoder(schema, random_state=random_state)
+
+
+def _grouped(schema: Schema) -> list[tuple[str, list[Column]]]:
+    """Numbers in one block, which is quick for thousands of them, all else by column."""
+    numbers = [c for c in schema.columns if c.kind in ("number", "boolean")]
+    groups: list[tuple[str, list[Column]]] = [("numbers", numbers)] if numbers else []
+    for column in schema.columns:
+        if column.kind == "category":
+            few = len(column.categories) <= ONE_HOT_CATEGORIES
+            groups.append(("one-hot" if few else "target", [column]))
+        elif column.kind in ("time", "date"):
+            groups.append((column.kind, [column]))
+    return groups
+
+
+def _values(X: pd.DataFrame, columns: list[Column], kind: str) -> NDArray[Any]:
+    if kind in ("one-hot", "target"):
+        values = X[columns[0].name].to_numpy(dtype=object, copy=True)
+        values[pd.isna(values)] = None if kind == "one-hot" else _MISSING
+        return values
+    if kind == "date":
+        moments = np.asarray(X[columns[0].name], dtype="datetime64[us]")
+        seconds = moments.astype(np.int64).astype(np.float64) / 1e6
+        return np.where(np.isnat(moments), np.nan, seconds)[:, None]
+    return X[[column.name for column in columns]].to_numpy(dtype=np.float64)
+
+
+# --- numbers -----------------------------------------------------------------------------------
+
+
+def _fit_numbers(values: Floats, y: Floats, columns: list[Column]) -> Block:
+    missing = np.isnan(values)
+    known = ~missing.all(axis=0)
+    median = np.zeros(values.shape[1])
+    median[known] = np.nanmedian(values[:, known], axis=0)
+    gaps = np.flatnonzero(missing.any(axis=0))
+    names = [column.name for column in columns]
+    filled = np.hstack([np.where(missing, median, values), missing[:, gaps]])
+    return {
+        "median": median,
+        "gaps": gaps,
+        "sources": [*names, *(names[place] for place in gaps)],
+        "labels": ["{}"] * len(names) + ["{} is missing"] * len(gaps),
+        **_scaling(filled),
+    }
+
+
+def _apply_numbers(block: Block, values: Floats) -> Floats:
+    missing = np.isnan(values)
+    filled = np.where(missing, block["median"], values)
+    return _standardised(np.hstack([filled, missing[:, block["gaps"]]]), block)
+
+
+def _scaling(values: Floats) -> dict[str, Floats]:
+    """Mean and deviation, computed so that neither 1e300 nor 1e-300 leaves the range of floats."""
+    largest = np.abs(values).max(axis=0, initial=0.0)
+    largest = np.where(largest > 0, largest, 1.0)
+    unit = values / largest
+    deviation = unit.std(axis=0)
+    varies = deviation > 10 * np.finfo(np.float64).eps
+    return {
+        "centre": unit.mean(axis=0) * largest,
+        "scale": np.where(varies, deviation, 1.0) * largest,
+        "varies": varies,
+    }
+
+
+def _standardised(values: Floats, block: Block) -> Floats:
+    # Halves, since the difference of two large numbers of unlike sign may exceed the largest.
+    half = (values / 2 - block["centre"] / 2) / block["scale"]
+    features: Floats = np.where(block["varies"], np.clip(2 * half, -_FARTHEST, _FARTHEST), 0.0)
+    return features
+
+
+# --- times and dates ---------------------------------------------------------------------------
+
+
+def _circular(phase: Floats) -> Floats:
+    """Sine and cosine of a share of a period, zero where it is missing.
+
+    **Shape**: (n, p) → (n, 2p).
+    """
+    angle = 2 * np.pi * phase
+    both = np.hstack([np.sin(angle), np.cos(angle)])
+    return np.where(np.isnan(both), 0.0, both)
+
+
+def _fit_time(values: Floats, y: Floats, columns: list[Column]) -> Block:
+    block = _fit_numbers(values, y, columns)
+    labels = [*block["labels"], "time of day in {} (sine)", "time of day in {} (cosine)"]
+    return {**block, "sources": [columns[0].name] * len(labels), "labels": labels}
+
+
+def _apply_time(block: Block, values: Floats) -> Floats:
+    return np.hstack([_apply_numbers(block, values), _circular(values / _DAY)])
+
+
+_PERIODS = ("year", "month", "week", "day")
+
+
+def _fit_date(values: Floats, y: Floats, columns: list[Column]) -> Block:
+    block = _fit_numbers(values, y, columns)
+    circles = [f"place of {{}} in the {p} ({f})" for f in ("sine", "cosine") for p in _PERIODS]
+    labels = [*block["labels"], *circles]
+    return {**block, "sources": [columns[0].name] * len(labels), "labels": labels}
+
+
+def _apply_date(block: Block, values: Floats) -> Floats:
+    return np.hstack([_apply_numbers(block, values), _circular(_calendar(values[:, 0]))])
+
+
+def _calendar(seconds: Floats) -> Floats:
+    """How far in its year, month, week and day a moment lies, as shares.
+
+    **Shape**: (n,) → (n, 4).
+    """
+    missing = np.isnan(seconds)
+    moments = (np.where(missing, 0.0, seconds) * 1e6).astype(np.int64).astype("datetime64[us]")
+    shares = []
+    for unit in ("Y", "M"):
+        start = moments.astype(f"datetime64[{unit}]")
+        end = (start + 1).astype("datetime64[us]")
+        begin = start.astype("datetime64[us]")
+        shares.append((moments - begin) / (end - begin))
+    shares += [seconds % _WEEK / _WEEK, seconds % _DAY / _DAY]
+    return np.where(missing[:, None], np.nan, np.stack(shares, axis=1))
+
+
+# --- categories --------------------------------------------------------------------------------
+
+
+def _fit_one_hot(values: NDArray[Any], y: Floats, columns: list[Column]) -> Block:
+    counts = pd.Series(values).value_counts()  # missing ones are not counted
+    common = sorted(str(name) for name in counts.index[counts >= _RARE])
+    missing = bool(pd.isna(values).any())
+    labels = ["{} = " + _braced(name) for name in common]
+    labels += ["{} is another or unseen"] + ["{} is missing"] * missing
+    return {
+        "categories": common,
+        "missing": missing,
+        "sources": [columns[0].name] * len(labels),
+        "labels": labels,
+    }
+
+
+def _braced(text: str) -> str:
+    return text.replace("{", "{{").replace("}", "}}")
+
+
+def _apply_one_hot(block: Block, values: NDArray[Any]) -> Floats:
+    codes = pd.Categorical(values, categories=block["categories"]).codes.astype(np.intp)
+    width = len(block["categories"])
+    gone: Bools = pd.isna(values)
+    codes = np.where(codes < 0, width, codes)
+    if block["missing"]:
+        codes = np.where(gone, width + 1, codes)
+    matrix = np.zeros((len(values), width + 1 + block["missing"]))
+    matrix[np.arange(len(values)), codes] = 1.0
+    return matrix
+
+
+def _fit_target(values: NDArray[Any], y: Floats, columns: list[Column]) -> Block:
+    categories, means, overall = _shrunken_means(values, y)
+    return {
+        "categories": categories,
+        "means": means,
+        "overall": overall,
+        "sources": [columns[0].name],
+        "labels": ["mean target of {}"],
+    }
+
+
+def _apply_target(block: Block, values: NDArray[Any]) -> Floats:
+    return _standardised(_means_of(block, values), block)
+
+
+def _means_of(block: Block, values: NDArray[Any]) -> Floats:
+    codes = pd.Categorical(values, categories=block["categories"]).codes
+    means: Floats = np.append(block["means"], block["overall"])
+    found: Floats = means[codes][:, None]  # −1, an unseen category, is the last
+    return found
+
+
+def _cross_fitted(values: NDArray[Any], y: Floats, folds: Indices) -> Floats:
+    """Each training row's encoding, learnt from the rows of the other folds."""
+    encoded = np.zeros((len(values), 1))
+    for fold in range(_FOLDS):
+        own = folds == fold
+        learnt = values[~own], y[~own]
+        if not len(learnt[1]) or not own.any():
+            continue
+        categories, means, overall = _shrunken_means(*learnt)
+        block = {"categories": categories, "means": means, "overall": overall}
+        encoded[own] = _means_of(block, values[own])
+    return encoded
+
+
+def _shrunken_means(values: NDArray[Any], y: Floats) -> tuple[list[str], Floats, float]:
+    """Mean target by category, drawn to the overall mean as empirical Bayes has it.
+
+    A category with n rows keeps the share n τ² / (n τ² + σ²) of its own deviation, with σ² the
+    variance within categories and τ² the variance between their true means.
+    """
+    overall = float(y.mean())
+    groups = pd.Series(y - overall).groupby(pd.Series(values), sort=True)
+    counts, sums = groups.count(), groups.sum()
+    n, means = counts.to_numpy(dtype=np.float64), (sums / counts).to_numpy(dtype=np.float64)
+    repeated = n > 1  # one row alone does not tell its category from its noise
+    within, between = float(y.var()), 0.0
+    if repeated.any():
+        rows, groups_seen = n[repeated].sum(), repeated.sum()
+        squares = float(groups.var(ddof=0).to_numpy()[repeated] @ n[repeated])
+        within = squares / (rows - groups_seen)
+        spread = float(np.average(means[repeated] ** 2, weights=n[repeated]))
+        between = max(0.0, spread - within * groups_seen / rows)
+    share = n * between / np.maximum(n * between + within, np.finfo(np.float64).tiny)
+    return [str(name) for name in counts.index], overall + share * means, overall
+
+
+_FIT: dict[str, Callable[[Any, Floats, list[Column]], Block]] = {
+    "numbers": _fit_numbers,
+    "time": _fit_time,
+    "date": _fit_date,
+    "one-hot": _fit_one_hot,
+    "target": _fit_target,
+}
+_APPLY: dict[str, Callable[[Block, Any], Floats]] = {
+    "numbers": _apply_numbers,
+    "time": _apply_time,
+    "date": _apply_date,
+    "one-hot": _apply_one_hot,
+    "target": _apply_target,
+}
