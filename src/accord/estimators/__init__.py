@@ -22,7 +22,6 @@ __all__ = [
     "MSEEnsembleRegressor",
     "NetworkEnsembleRegressor",
     "PBPRegressor",
-    "RECIPES",
     "ToleranceCurve",
     "Uncertainty",
     "fit_together",
