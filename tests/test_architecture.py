@@ -9,15 +9,21 @@ import pytest
 import accord
 
 LAYERS: dict[str, int] = {
-    **dict.fromkeys(("_version", "_numerics", "_checks"), 0),
+    **dict.fromkeys(
+        ("_version", "_types", "_wording", "_paths", "_progress", "_numerics", "_checks"), 0
+    ),
     **dict.fromkeys(
         ("distributions", "agreement", "losses", "metrics", "validation", "splits", "proximity"), 1
     ),
     **dict.fromkeys(
         ("networks", "training", "objectives", "ensemble", "probabilistic_backprop"), 2
     ),
-    **dict.fromkeys(("estimators", "tolerance", "calibration", "trust", "persistence"), 3),
-    **dict.fromkeys(("datasets", "tables", "plots"), 4),
+    **dict.fromkeys(("tables", "datasets"), 2),
+    **dict.fromkeys(
+        ("estimators", "tolerance", "calibration", "trust", "persistence", "portfolio"), 3
+    ),
+    **dict.fromkeys(("assessment", "table_profile", "model_card", "table_regressor"), 3),
+    **dict.fromkeys(("plots",), 4),
     **dict.fromkeys(("experiments", "workflows"), 5),
     **dict.fromkeys(("cli", "report"), 6),
 }

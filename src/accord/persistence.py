@@ -27,7 +27,9 @@ _TRUSTED_MODULES = (
     "accord.calibration.",
     "accord.trust.",
     "accord.tables.",
-    "accord.workflows.",
+    "accord.portfolio.",
+    "accord.table_regressor.",
+    "accord.table_profile.",
 )
 # scikit-learn's own state that skops does not trust by itself.
 _TRUSTED_TYPES = {

@@ -4,12 +4,10 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy.stats import norm
 
-from accord.workflows.wording import number
-
-Floats = NDArray[np.float64]
+from accord._types import Floats
+from accord._wording import number
 
 LEVELS = np.linspace(0, 1, 101)
 _CATEGORIES = 50

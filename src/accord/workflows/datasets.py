@@ -7,8 +7,7 @@ from typing import Any
 import pyarrow as pa
 
 from accord.datasets import Entry, info, load, names
-from accord.tables import OptionError, TableWriter, atomic_output
-from accord.tables.writing import refuse_unknown_suffix
+from accord.tables import OptionError, TableWriter, atomic_output, refuse_unknown_suffix
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,258 @@
+"""Do anybody's predictions agree with what was observed?"""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accord._types import Floats
+from accord._wording import count, number, percent
+from accord.agreement import (
+    Agreement,
+    DatasetRule,
+    Rule,
+    parse_rule,
+    probability_of_agreement,
+)
+from accord.assessment import Assessment
+from accord.distributions import Normal
+from accord.metrics import interval_score
+from accord.tables import (
+    OptionError,
+    Table,
+    TableError,
+    absent_column,
+    number_column,
+    quoted,
+    read_table,
+)
+from accord.workflows.verdict import (
+    Level,
+    Use,
+    Verdict,
+    belief_sentence,
+    reliability,
+    use_of,
+    worst,
+)
+
+_MINIMUM_ROWS = 10
+# From these shares on, predictions agree, and agree in part, unless a share is asked for.
+_AGREES, _IN_PART = 0.9, 0.5
+
+
+@dataclass(frozen=True)
+class ValidateResult:
+    """Whether anybody's predictions agree with what was observed.
+
+    ``found`` is there for predictions that state their uncertainty, and ``belief`` says whether it
+    can be believed; ``agreement`` holds one probability per row, or a single one for a rule over
+    all rows. ``required`` is the share that was asked for, if one was.
+    """
+
+    source: str
+    agreement: Agreement
+    y: Floats
+    mean: Floats
+    found: Assessment | None
+    verdict: Verdict
+    belief: Verdict | None
+    use: Use | None
+    required: float | None
+    figures: dict[str, float]
+    warnings: tuple[str, ...]
+
+    @property
+    def rule(self) -> str:
+        return str(self.agreement.rule)
+
+    @property
+    def failed(self) -> bool:
+        """Whether agreement is below what was asked for."""
+        return self.required is not None and self.agreement.mean < self.required
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "rule": self.rule,
+            "agreement": self.agreement.mean,
+            "is_density": self.agreement.is_density,
+            "route": self.agreement.route,
+            "verdict": self.verdict.level,
+            "headline": self.verdict.headline,
+            "summary": self.verdict.summary,
+            "required": self.required,
+            "failed": self.failed,
+            "uncertainty": None if self.belief is None else self.belief.level,
+            "figures": self.figures,
+            "warnings": list(self.warnings),
+        }
+
+
+def validate_predictions(
+    table: str | Path | pd.DataFrame,
+    *,
+    truth: str,
+    mean: str,
+    std: str | None = None,
+    lower: str | None = None,
+    upper: str | None = None,
+    coverage: float = 0.95,
+    rule: str | Rule | DatasetRule,
+    required: float | None = None,
+    encoding: str = "utf-8",
+) -> ValidateResult:
+    """The probability of agreement between predictions and truth, and their reliability.
+
+    Predictions with ``std`` are taken as Gaussian; without it they are values, and agreement is a
+    matter of yes or no. ``lower`` and ``upper`` are intervals meant to contain ``coverage``; where
+    they are given, it is they that are judged. ``required`` is the agreement that is asked for.
+    """
+    agreed = _rule(rule)
+    if (lower is None) != (upper is None):
+        raise OptionError("intervals need both ends, got one. Name --lower and --upper.")
+    source = read_table(table, encoding=encoding)
+    roles = {"truth": truth, "mean": mean, "std": std, "lower": lower, "upper": upper}
+    columns, left_out = _columns(source, {k: v for k, v in roles.items() if v is not None})
+    y, predicted = columns["truth"], columns["mean"]
+    dist = Normal(predicted, _positive(columns["std"], std)) if "std" in columns else None
+    agreement = probability_of_agreement(
+        predicted if dist is None else dist, y, agreed, random_state=0
+    )
+    found = _found(columns, dist, coverage)
+    figures = _figures(columns, agreement, found)
+    return ValidateResult(
+        source=source.name,
+        agreement=agreement,
+        y=y,
+        mean=predicted,
+        found=found,
+        verdict=_verdict(agreement, len(y), required),
+        belief=None if found is None else _belief(found),
+        use=None if found is None else use_of(found),
+        required=required,
+        figures=figures,
+        warnings=(f"{count(left_out, 'row')} with missing values left out.",) if left_out else (),
+    )
+
+
+def _found(columns: dict[str, Floats], dist: Normal | None, coverage: float) -> Assessment | None:
+    """The uncertainty that was stated: the intervals given before those of the deviation."""
+    y, rows = columns["truth"], np.arange(1, len(columns["truth"]) + 1)
+    given = None
+    if "lower" in columns:
+        given = np.stack([columns["lower"], columns["upper"]], axis=1)
+        crossed = np.flatnonzero(given[:, 0] > given[:, 1])
+        if len(crossed):
+            raise TableError(
+                "lower ends must not exceed upper ends, got "
+                f"{given[crossed[0], 0]:g} and {given[crossed[0], 1]:g} in row {crossed[0] + 1}. "
+                "Correct the columns."
+            )
+    if dist is not None:
+        return Assessment.of(dist, y, rows=rows, coverage=coverage, interval=given)
+    if given is None:
+        return None
+    return Assessment.of_intervals(columns["mean"], given, y, rows=rows, coverage=coverage)
+
+
+def _rule(rule: str | Rule | DatasetRule) -> Rule | DatasetRule:
+    if not isinstance(rule, str):
+        return rule
+    try:
+        return parse_rule(rule)
+    except ValueError as error:
+        raise OptionError(str(error)) from error
+
+
+def _columns(source: Table, roles: dict[str, str]) -> tuple[dict[str, Floats], int]:
+    """The columns as numbers, rows with gaps left out, and how many those are."""
+    names = source.data.column_names
+    for role, name in roles.items():
+        if name not in names:
+            raise absent_column(name, names, role=role, source=source.name)
+    columns = {role: number_column(source, role, name) for role, name in roles.items()}
+    whole = ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
+    if whole.sum() < _MINIMUM_ROWS:
+        raise TableError(
+            f"validation needs at least {_MINIMUM_ROWS} whole rows, got {int(whole.sum())} in "
+            f"{source.name}. Add rows."
+        )
+    return {role: values[whole] for role, values in columns.items()}, int((~whole).sum())
+
+
+def _positive(deviation: Floats, name: str | None) -> Floats:
+    wrong = deviation[~(deviation > 0)]
+    if len(wrong):
+        raise TableError(
+            f"standard deviations must be positive, but column {quoted(name)} holds {wrong[0]:g}. "
+            "Correct it, or leave --std out for predictions without uncertainty."
+        )
+    return deviation
+
+
+def _figures(
+    columns: dict[str, Floats], agreement: Agreement, found: Assessment | None
+) -> dict[str, float]:
+    error = columns["mean"] - columns["truth"]
+    figures = {
+        "rows": float(len(error)),
+        "agreement": agreement.mean,
+        "rmse": float(np.sqrt(np.mean(error**2))),
+        "mae": float(np.mean(np.abs(error))),
+        "bias": float(error.mean()),
+    }
+    if found is None:
+        return figures
+    figures |= {name: value for name, value in found.figures().items() if name not in figures}
+    interval = np.stack([found.lower, found.upper], axis=1)
+    figures["interval_score"] = interval_score(
+        y_true=found.y, interval=interval, coverage=found.coverage
+    )
+    return figures
+
+
+def _verdict(agreement: Agreement, rows: int, required: float | None) -> Verdict:
+    """Does the model agree with the data by this rule?"""
+    if agreement.is_density:
+        amount = f"density {number(agreement.mean)}"
+        headline = (
+            f"The density of agreement is {number(agreement.mean)}: compare it with that of "
+            "another model."
+        )
+        level: Level = "caution"
+    else:
+        amount = f"probability {percent(agreement.mean)}"
+        level, answer = _answer(agreement.mean, required)
+        asked = f", {percent(required)} was asked for" if required is not None else ""
+        headline = (
+            f"The predictions {answer}: agreement {percent(agreement.mean)} "
+            f"({agreement.rule}{asked})."
+        )
+    over = "over all rows together" if agreement.probability.ndim == 0 else "on average"
+    return Verdict(
+        level,
+        headline,
+        f"Model and data agree ({agreement.rule}) with {amount} {over} ({count(rows, 'row')}).",
+    )
+
+
+def _answer(share: float, required: float | None) -> tuple[Level, str]:
+    if required is not None:
+        return ("good", "agree with the data") if share >= required else _disagree()
+    if share >= _AGREES:
+        return "good", "agree with the data"
+    return ("caution", "agree with the data in part") if share >= _IN_PART else _disagree()
+
+
+def _disagree() -> tuple[Level, str]:
+    return "poor", "do not agree with the data"
+
+
+def _belief(found: Assessment) -> Verdict:
+    """Can the stated uncertainty be believed, and is it narrow enough to be of use?"""
+    judged, use = reliability(found), use_of(found)
+    return Verdict(
+        worst(judged.level, use.level), belief_sentence(judged), use.sentence("the observed values")
+    )
