@@ -1,4 +1,4 @@
-"""Whether files can be read and written, told before any long work and without heavy imports."""
+"""Whether files can be read and written: checked before long work, without heavy imports."""
 
 import os
 from collections.abc import Iterable

@@ -5,7 +5,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy import stats
 
 from accord._types import Bools, Floats
 from accord.distributions import Distribution
@@ -139,6 +138,8 @@ class Assessment:
     @property
     def covered_range(self) -> tuple[float, float]:
         """The coverages that so many rows allow: the exact (Clopper–Pearson) 95 % interval."""
+        from scipy import stats  # slow to import, and not needed to predict
+
         if not len(self):
             return 0.0, 1.0
         found = stats.binomtest(int(self.inside.sum()), len(self)).proportion_ci(method="exact")

@@ -1,4 +1,4 @@
-"""The command as a process: quick help, Ctrl-C, being told to stop, a full disk."""
+"""The command as a process: quick help, Ctrl-C, a request to stop, a full disk."""
 
 import os
 import shutil

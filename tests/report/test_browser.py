@@ -83,7 +83,7 @@ def test_the_first_screen_has_verdict_numbers_and_plot(view: Any) -> None:
     numbers = view.locator(".numbers strong")
     assert numbers.count() == 4
     assert max(numbers.nth(i).bounding_box()["y"] for i in range(4)) < height
-    assert view.locator("figure svg:visible").first.bounding_box()["y"] < 0.75 * height
+    assert view.locator("figure svg:visible").first.bounding_box()["y"] < 0.85 * height
 
 
 def test_letters_are_legible(view: Any) -> None:

@@ -83,6 +83,15 @@ def test_use_has_the_same_rank_as_reliability() -> None:
     )
 
 
+def test_a_linear_model_that_is_sharper_is_said() -> None:
+    holds = judged(420, 442)
+    assert verdict(holds, width=6, without=10, linear=5) == (
+        "caution: The 95 % intervals hold and are 40 % narrower than without a model, but 20 % "
+        "wider than those of a linear model."
+    )
+    assert verdict(holds, width=6, without=10, linear=5.9).startswith("good: ")
+
+
 def test_unusual_rows_that_fail_make_it_a_caution() -> None:
     made = fit_verdict(judged(420, 442), judged(20, 40), Use(6, 6, 10), target="price")
     assert made.level == "caution"

@@ -18,6 +18,8 @@ _NEGLIGIBLE = 0.01
 _LARGEST_MARGIN = 0.1
 # Intervals must be this much narrower than without a model to be called useful.
 _USEFUL = 0.95
+# Wider than a linear model's by more than this, a linear model would serve better.
+_EXCESS = 0.05
 # Below this R² the columns say little about the target.
 _WEAK = 0.1
 
@@ -123,13 +125,31 @@ class Use:
         return self.mean_width / self.without_model if self.without_model > 0 else float("inf")
 
     @property
+    def excess(self) -> float:
+        """By what share the intervals are wider than a linear model's; 0 where they are not."""
+        return max(0.0, self.mean_width / self.linear - 1) if self.linear else 0.0
+
+    @property
     def level(self) -> Level:
         if self.ratio >= 1:
             return "poor"
-        return "good" if self.ratio <= _USEFUL else "caution"
+        return "good" if self.ratio <= _USEFUL and self.excess <= _EXCESS else "caution"
+
+    def badge(self) -> str:
+        """The finding in a few words."""
+        if self.ratio >= 1:
+            return "No better than no model"
+        if self.ratio > _USEFUL:
+            return "Of little use"
+        return "Useful" if self.excess <= _EXCESS else "A linear model is sharper"
 
     def clause(self) -> str:
         """The finding, as the end of a sentence."""
+        if self.ratio <= _USEFUL and self.excess > _EXCESS:
+            return (
+                f"are {percent(1 - self.ratio, 0)} narrower than without a model, but "
+                f"{percent(self.excess, 0)} wider than those of a linear model"
+            )
         if self.ratio <= _USEFUL:
             return f"are {percent(1 - self.ratio, 0)} narrower than without a model"
         if self.ratio < 1:
@@ -218,7 +238,7 @@ def _joined(clause: str, judged: Reliability, use: Use) -> str:
         return f"{clause}: {percent(judged.covered)} of the rows lie inside. They {use.clause()}."
     if judged.belief == "too few rows":
         return f"{clause} ({judged.allowed()}); they {use.clause()}."
-    return f"{clause}{' and' if use.level == 'good' else ', but'} {use.clause()}."
+    return f"{clause}{' and' if use.ratio <= _USEFUL else ', but'} {use.clause()}."
 
 
 def _inside(judged: Reliability, what: str) -> str:
@@ -247,15 +267,14 @@ def _remarks(
     held_out: Assessment, shifted: Assessment, judged: Reliability, use: Use
 ) -> tuple[str, ...]:
     remarks = []
+    if use.excess > _EXCESS:
+        remarks.append("A linear model's intervals would be narrower: consider one.")
     if judged.too_wide:
         remarks.append("The intervals contain more than they state: they could be narrower.")
     if held_out.figures()["r2"] < _WEAK:
         remarks.append(
             "The columns say little about the target: predictions differ little from its mean."
         )
-    if use.linear and use.mean_width > use.linear:
-        more = percent(use.mean_width / use.linear - 1, 0)
-        remarks.append(f"The intervals are {more} wider than those of a linear model.")
     if len(shifted) and shifted.mean_width > 1.5 * held_out.mean_width:
         ratio = shifted.mean_width / held_out.mean_width
         remarks.append(
