@@ -48,7 +48,7 @@ def model(folder: Path) -> Path:
     noise = np.random.default_rng(2).normal(0, 0.3, len(frame))
     frame["y"] = frame["x0"] + np.sin(frame["x1"]) + (frame["town"] == "a") + noise
     path = folder / "model.skops"
-    fit_table(frame, target="y", tolerance="2%").model.save(path)
+    fit_table(frame, target="y", effort="quick").model.save(path)
     return path
 
 

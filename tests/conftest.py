@@ -51,7 +51,7 @@ def fitted(houses: pd.DataFrame) -> "FitResult":
     """A quick fit of the houses, for all who need one."""
     from accord.workflows import fit_table
 
-    return fit_table(houses, target="price", tolerance="2%")
+    return fit_table(houses, target="price", effort="quick")
 
 
 @pytest.fixture(scope="session")

@@ -26,6 +26,7 @@ PUBLIC = [
     "Recalibrated",
     "Smoothed",
     "StudentT",
+    "TableRegressor",
     "TrustScore",
     "Uniform",
     "Within",

@@ -18,6 +18,7 @@ _EXPORTS: dict[str, str | None] = {
     "MSEEnsembleRegressor": "accord.estimators",
     "PBPRegressor": "accord.estimators",
     "Recalibrated": "accord.calibration",
+    "TableRegressor": "accord.table_regressor",
     "TrustScore": "accord.trust",
     "load": "accord.persistence",
     # losses

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import torch
+from threadpoolctl import threadpool_limits
 
 # Multiplications in one operation from which a second thread pays, and more by its multiples.
 _WORTH_A_THREAD = 2**24
@@ -30,6 +31,16 @@ def _quota() -> float:
         return float(quota) / float(period)
     except (OSError, ValueError):  # no such limit: "max", or another system
         return math.inf
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Let the numerical libraries compute with one thread, restored afterwards.
+
+    For scikit-learn's trees and LAPACK on small matrices, which start all threads they may have.
+    """
+    with threadpool_limits(limits=1):
+        yield
 
 
 @contextmanager

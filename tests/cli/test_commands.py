@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 from accord.cli import application
 
-QUICK = ["--tolerance", "2%", "--members", "2"]
+QUICK = ["--effort", "quick"]
 Run = Callable[..., Result]
 
 
@@ -53,7 +53,8 @@ def test_fit_writes_model_and_report_and_a_summary(run: Run, table: Path, tmp_pa
     result = run("fit", table, "--target", "price", *QUICK)
     assert result.exit_code == 0, result.output
     assert files(tmp_path) == {"houses.csv", "model.skops", "report.html"}
-    assert re.search(r"95 % intervals cover [\d.]+ % of held-out rows", result.stdout)
+    assert re.search(r"[\d.]+ % of 150 held-out rows lie in their 95 % interval", result.stdout)
+    assert "without a model" in result.stdout
     assert "Wrote model.skops and report.html." in result.stdout
     assert "Note: Column 'country' is not used" in result.stderr
 
@@ -76,32 +77,127 @@ def test_existing_files_stay_unless_forced(run: Run, table: Path, tmp_path: Path
     assert run("fit", table, "-t", "price", *QUICK, "--force").exit_code == 0
 
 
-@pytest.mark.parametrize(
-    ("content", "target", "message"),
-    [
-        (b"", "y", "is empty"),
-        (b"x,y\n", "y", "no rows"),
-        (b"x,y\n1,2\n", "y", "at least 20 rows"),
-        (b"x,y\n" + b"1,5\n2,5\n" * 20, "y", "is constant"),
-        (b"x,y\n" + b"1,a\n2,b\n" * 20, "y", "must hold numbers, got text such as 'a'"),
-        (b"x,y,x\n" + b"1,2,3\n" * 30, "y", "column names must be unique"),
-        (b"v,y\n" + b",1\n,2\n" * 20, "y", "no column is left to predict from"),
-        ("é,y\n1,2\n".encode("latin-1"), "y", "not utf-8 text. Pass --encoding latin-1"),
-        (b"x,y\n1,2\n3\n", "y", "cannot be read as a table"),
-    ],
-    ids=[
-        *("empty", "header only", "one row", "constant", "text", "duplicates", "all missing"),
-        *("encoding", "ragged"),
-    ],
-)
-def test_bad_tables_fail_in_one_sentence(
-    run: Run, tmp_path: Path, content: bytes, target: str, message: str
-) -> None:
+BAD_TABLES: dict[str, tuple[bytes, int, str]] = {
+    "empty": (b"", 1, "bad.csv is empty. Give a file with a header line and data rows."),
+    "header only": (
+        b"x,y\n",
+        1,
+        "bad.csv has column names but no rows. Add the data rows, or check that the right file was "
+        "given.",
+    ),
+    "one row": (
+        b"x,y\n1,2\n",
+        1,
+        "training needs at least 20 rows with a target, got 1 in bad.csv. Add rows.",
+    ),
+    "constant": (
+        b"x,y\n" + b"1,5\n2,5\n" * 20,
+        1,
+        "target column 'y' is constant (5 in every row): there is nothing to learn. Name another "
+        "column.",
+    ),
+    "text": (
+        b"x,y\n" + b"1,a\n2,b\n" * 20,
+        1,
+        "target column 'y' must hold numbers, got text such as 'a'. Name a numeric column, or "
+        "remove units and remarks from its cells.",
+    ),
+    "two of a name": (
+        b"x,y,x\n" + b"1,2,3\n" * 30,
+        1,
+        "column names must be unique, but bad.csv has 'x' more than once. Rename or remove the "
+        "copies.",
+    ),
+    "no such target": (
+        b"x,why\n" + b"1,2\n" * 30,
+        2,
+        "target column 'y' is not in bad.csv. Its columns are 'x' and 'why'.",
+    ),
+    "a workbook": (
+        b"PK\x03\x04 and so on",
+        1,
+        "bad.csv is an Excel workbook or a zip archive. Save the table as CSV or Parquet first.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_TABLES)
+def test_bad_tables_fail_in_one_exact_sentence(run: Run, tmp_path: Path, case: str) -> None:
+    content, code, sentence = BAD_TABLES[case]
     (tmp_path / "bad.csv").write_bytes(content)
-    result = run("fit", "bad.csv", "--target", target)
-    assert result.exit_code == 1
-    assert message in one_sentence(result)
+    result = run("fit", "bad.csv", "--target", "y")
+    assert one_sentence(result) == f"Error: {sentence}"
+    assert result.exit_code == code
     assert files(tmp_path) == {"bad.csv"}
+
+
+BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
+    "no file": (["fit", "no.csv", "-t", "y"], "no.csv does not exist. Check the path."),
+    "a folder": (["fit", ".", "-t", "y"], ". is a folder. Give a file."),
+    "no model": (["predict", "no.skops", "t.csv"], "no.skops does not exist. Check the path."),
+    "no folder for the output": (
+        ["fit", "t.csv", "-t", "y", "-o", "no/model.skops"],
+        "the folder no does not exist. Create it, or give another path.",
+    ),
+    "model over the table": (
+        ["fit", "t.csv", "-t", "y", "-o", "t.csv", "--force"],
+        "the output t.csv is also an input. Give the output another name.",
+    ),
+    "model over a link to the table": (
+        ["fit", "t.csv", "-t", "y", "-o", "link.csv", "--force"],
+        "the output link.csv is also an input. Give the output another name.",
+    ),
+    "report over the model": (
+        ["fit", "t.csv", "-t", "y", "-o", "m.skops", "--report", "m.skops"],
+        "m.skops is named for two outputs. Give each a name of its own.",
+    ),
+    "predictions over the table": (
+        ["predict", "t.csv", "t.csv", "-o", "t.csv", "-f"],
+        "the output t.csv is also an input. Give the output another name.",
+    ),
+    "report over the predictions": (
+        [
+            *("validate", "t.csv", "--truth", "y", "--mean", "y", "--rule", "exact"),
+            *("--report", "t.csv", "-f"),
+        ],
+        "the output t.csv is also an input. Give the output another name.",
+    ),
+    "two kinds of standard output": (
+        ["predict", "t.csv", "t.csv", "-o", "-", "--json"],
+        "--json and '-o -' both write to standard output. Choose one of them.",
+    ),
+    "tolerance": (
+        ["fit", "t.csv", "-t", "y", "--tolerance", "wide"],
+        "tolerance must be a number in target units, a percentage of the target's range or "
+        "'choose', got 'wide'. Write 0.5, 1% or choose.",
+    ),
+    "bounds": (
+        ["fit", "t.csv", "-t", "y", "--bounds", "5,1"],
+        "Invalid value for '--bounds': '5,1' is no pair of bounds. Write '0,' or '0,100', detect "
+        "or none.",
+    ),
+    "method": (
+        ["compare", "t.csv", "-t", "y", "--method", "BVN"],
+        "method must be one of 'Portfolio', 'BVM', 'Deep ensemble', 'MSE ensemble', 'MC dropout', "
+        "'PBP', 'Evidential', 'NGBoost' and 'CatBoost', got 'BVN'.",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", BAD_REQUESTS)
+def test_bad_requests_are_refused_in_one_exact_sentence(
+    run: Run, tmp_path: Path, case: str
+) -> None:
+    arguments, sentence = BAD_REQUESTS[case]
+    table = tmp_path / "t.csv"
+    table.write_text("x,y\n" + "".join(f"{i},{i * i}\n" for i in range(30)))
+    (tmp_path / "link.csv").hardlink_to(table)
+    before = table.read_bytes()
+    result = run(*arguments)
+    assert one_sentence(result) == f"Error: {sentence}"
+    assert result.exit_code == 2
+    assert table.read_bytes() == before
+    assert files(tmp_path) == {"t.csv", "link.csv"}
 
 
 def test_a_broken_parquet_file(run: Run, tmp_path: Path) -> None:
@@ -120,6 +216,7 @@ def test_misuse_has_its_own_code(run: Run, table: Path) -> None:
     assert run("fit", table, "-t", "price", "--tolerance", "wide").exit_code == 2
     assert run("fit", table, "-t", "price", "--coverage", "120%").exit_code == 2
     assert run("fit", table, "-t", "price", "--time-budget", "soon").exit_code == 2
+    assert run("fit", table, "-t", "price", "--bounds", "5,1").exit_code == 2
     assert run("no-such-command").exit_code == 2
 
 
@@ -194,21 +291,63 @@ def test_validate(run: Run, tmp_path: Path) -> None:
     columns = ["--truth", "y", "--mean", "m", "--std", "s"]
     result = run("validate", "p.csv", *columns, "--rule", "within 0.5", "--report", "v.html")
     assert result.exit_code == 0, result.output
-    assert "Model and data agree (within 0.5) with probability" in result.stdout
+    assert "! The predictions agree with the data in part: agreement" in result.stdout
+    assert "The stated uncertainty can be believed" in result.stdout
     assert (tmp_path / "v.html").read_text().startswith("<!doctype html>")
     wrong = run("validate", "p.csv", *columns, "--rule", "more or less")
     assert wrong.exit_code == 2
     assert "rule must be" in one_sentence(wrong)
 
 
+def test_validate_fails_for_machines_when_asked_to(run: Run, tmp_path: Path) -> None:
+    lines = ["y,m", *(f"{i},{i + 0.4 * (i % 2)}" for i in range(50))]
+    (tmp_path / "p.csv").write_text("\n".join(lines))
+    ask = ["validate", "p.csv", "--truth", "y", "--mean", "m", "--rule", "within 0.1"]
+    assert run(*ask, "--fail-below", "40%").exit_code == 0
+    failed = run(*ask, "--fail-below", "90%")
+    assert failed.exit_code == 1
+    assert "✗ The predictions do not agree with the data: agreement 50 %" in failed.stdout
+    assert json.loads(run(*ask, "--fail-below", "90%", "--json").stdout)["failed"] is True
+
+
+def test_standard_input_and_output(run: Run, model_file: Path, table: Path) -> None:
+    rows = "".join(table.read_text().splitlines(keepends=True)[:4])
+    arguments = ["predict", str(model_file), "-", "-o", "-"]
+    result = CliRunner().invoke(application, arguments, input=rows)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0].replace('"', "").startswith("mean,std,lower,upper")
+    assert len(result.stdout.splitlines()) == 4
+    assert "Predicted 3 rows" in result.stderr
+    lines = "y,m\n" + "".join(f"{i},{i}\n" for i in range(20))
+    ask = ["validate", "-", "--truth", "y", "--mean", "m", "--rule", "within 1"]
+    assert CliRunner().invoke(application, ask, input=lines).exit_code == 0
+
+
 def test_compare(run: Run, table: Path, tmp_path: Path) -> None:
     result = run(
-        *("compare", table, "-t", "price", "--splits", 1, "--method", "MSE ensemble"),
+        *("compare", table, "-t", "price", "--splits", 2, "--method", "MSE ensemble"),
         *("--method", "Deep ensemble", "-o", "scores.csv"),
     )
     assert result.exit_code == 0, result.output
-    assert "Deep ensemble" in result.stdout
+    assert re.search(r"Deep ensemble\s+[\d.]+ ± [\d.]+", result.stdout)
     assert {"comparison.html", "scores.csv"} <= files(tmp_path)
+
+
+def test_compare_keeps_what_did_not_fail(
+    run: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(self: Any, X: Any, y: Any, **_: Any) -> None:
+        raise RuntimeError("no such kernel")
+
+    monkeypatch.setattr("accord.estimators.PBPRegressor._checked_pair", broken)
+    result = run(
+        *("compare", table, "-t", "price", "--splits", 1, "--no-report"),
+        *("--method", "PBP", "--method", "MSE ensemble"),
+    )
+    assert result.exit_code == 1
+    assert "– failed" in result.stdout
+    assert "PBP failed: RuntimeError: no such kernel" in result.stdout
+    assert re.search(r"MSE ensemble\s+[\d.]+", result.stdout)
 
 
 # --- the rest ----------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The command as a process: quick help, Ctrl-C, being told to stop, a full disk."""
+"""The command as a process: quick help, Ctrl-C, a request to stop, a full disk."""
 
 import os
 import shutil
@@ -86,3 +86,39 @@ def test_a_full_disk(tiny_disk: Path, model_file: Path, big_table: Path) -> None
     assert "the disk is full" in done.stderr
     assert "Traceback" not in done.stderr
     assert list(tiny_disk.iterdir()) == []
+
+
+def test_a_missing_file_is_named_before_anything_heavy_is_imported() -> None:
+    code = (
+        "import sys; from accord.cli import application\n"
+        "for ask in (['fit', 'no.csv', '-t', 'y'], ['predict', 'no.skops', 'no.csv'],\n"
+        "            ['evaluate', 'no.skops', 'no.csv'], ['compare', 'no.csv', '-t', 'y']):\n"
+        "    try: application(ask)\n"
+        "    except SystemExit as end: assert end.code == 2\n"
+        "heavy = {'torch', 'pandas', 'pyarrow', 'numpy', 'sklearn', 'matplotlib', 'jinja2'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stderr.count("does not exist") == 4
+    assert found.stdout.strip() == "[]"
+
+
+def test_predicting_imports_neither_plots_nor_reports(model_file: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from accord.cli import application\n"
+        f"try: application(['predict', {str(model_file)!r}, {str(model_file)!r}])\n"
+        "except SystemExit: pass\n"
+        "print(sorted({'accord.report', 'accord.plots'} & set(sys.modules)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert found.stdout.strip() == "[]"
+
+
+def test_a_closed_pipe_ends_quietly(model_file: Path, houses: pd.DataFrame, tmp_path: Path) -> None:
+    pd.concat([houses] * 20).to_csv(tmp_path / "many.csv", index=False)
+    command = f"{' '.join(map(repr, ACCORD))} predict {model_file} many.csv -o - -q | head -2"
+    done = subprocess.run(command, shell=True, capture_output=True, text=True, cwd=tmp_path)
+    assert len(done.stdout.splitlines()) == 2
+    assert done.stderr.strip() in ("", "Predicted 3,000 rows. Wrote standard output.")

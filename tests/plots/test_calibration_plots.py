@@ -126,3 +126,14 @@ def test_many_points_become_an_image() -> None:
 def test_bad_input(call, message) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+def test_coverage_by_distance_shows_where_intervals_fail() -> None:
+    distance = np.arange(80.0)
+    inside = distance < 60  # the furthest quarter is never inside
+    ax = plots.coverage_by_distance(distance=distance, inside=inside, coverage=0.9, n_groups=4)
+    (points,) = [line for line in ax.lines if line.get_marker() == "o"]
+    np.testing.assert_allclose(points.get_ydata(), [1, 1, 1, 0])
+    assert "stated, 90 %" in ax.get_legend_handles_labels()[1]
+    with pytest.raises(ValueError, match="the same shape"):
+        plots.coverage_by_distance(distance=distance, inside=inside[:3], coverage=0.9)

@@ -61,7 +61,10 @@ def test_uncertainty_split_adds_up() -> None:
     members = Normal(MU + RNG.normal(size=(4, N)), np.tile(S, (4, 1)))
     dist = Mixture(members)
     ax = plots.uncertainty_split(dist=dist, n_groups=6)
-    noise, ignorance = (np.array([bar.get_height() for bar in box]) for box in ax.containers)
+    noise, disagreement, distance = (
+        np.array([bar.get_height() for bar in bars]) for bars in ax.containers
+    )
+    ignorance = disagreement + distance
     groups = np.array_split(np.argsort(dist.variance, kind="stable"), 6)
     np.testing.assert_allclose(
         noise + ignorance, [np.sqrt(dist.variance[rows].mean()) for rows in groups]
@@ -79,7 +82,9 @@ def test_uncertainty_split_from_arrays_is_the_same() -> None:
         [bar.get_height() for box in ax.containers for bar in box]
         for ax in (
             plots.uncertainty_split(dist=dist),
-            plots.uncertainty_split(aleatoric=dist.aleatoric, epistemic=dist.epistemic),
+            plots.uncertainty_split(
+                noise=dist.aleatoric, disagreement=dist.epistemic, distance=np.zeros(N)
+            ),
         )
     ]
     np.testing.assert_allclose(drawn[0], drawn[1])
@@ -183,11 +188,11 @@ def test_metric_by_method_fills_the_best() -> None:
             "coverage must lie strictly",
         ),
         (lambda: plots.uncertainty_split(), TypeError, "got none of them"),
-        (lambda: plots.uncertainty_split(aleatoric=S), TypeError, "got aleatoric"),
+        (lambda: plots.uncertainty_split(noise=S), TypeError, "got noise"),
         (
-            lambda: plots.uncertainty_split(aleatoric=-S, epistemic=S),
+            lambda: plots.uncertainty_split(noise=-S, disagreement=S, distance=S),
             ValueError,
-            "aleatoric must be non-negative",
+            "noise must be non-negative",
         ),
         (lambda: plots.envelope(x=[0, 1], mean=[0], std=[1]), ValueError, "the same shape"),
         (

@@ -81,9 +81,9 @@ def test_the_first_screen_has_verdict_numbers_and_plot(view: Any) -> None:
     height = view.viewport_size["height"]
     assert view.locator("h1").bounding_box()["y"] < height / 2
     numbers = view.locator(".numbers strong")
-    assert numbers.count() == 3
-    assert max(numbers.nth(i).bounding_box()["y"] for i in range(3)) < height
-    assert view.locator("figure svg:visible").first.bounding_box()["y"] < 0.75 * height
+    assert numbers.count() == 4
+    assert max(numbers.nth(i).bounding_box()["y"] for i in range(4)) < height
+    assert view.locator("figure svg:visible").first.bounding_box()["y"] < 0.85 * height
 
 
 def test_letters_are_legible(view: Any) -> None:

@@ -73,10 +73,14 @@ def test_the_fit_report_holds_everything(page: str, fitted: FitResult) -> None:
         "Where the uncertainty comes from",
         "The most unusual rows",
         "What the columns do",
-        "How training went",
+        "What was tried",
+        "What was done to each column",
+        "For all rows alike?",
+        "constant ('DE' in every row)",
         "Model card",
-        fitted.model.card.sha256,
-        "trained on all 150 rows",
+        fitted.model.card_.sha256,
+        "Each of the 150 rows was predicted by models that had been trained without it",
+        "with a linear one",
     ):
         assert part in text
 
@@ -150,7 +154,7 @@ def test_evaluation_validation_comparison(fitted: FitResult, houses: pd.DataFram
 
 
 def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:
-    small = fit_table(houses.iloc[:20], target="price", tolerance="2%", members=2)
+    small = fit_table(houses.iloc[:20], target="price", effort="quick")
     assert "20 rows are few" in fit_report(small)
 
 
@@ -159,7 +163,7 @@ def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
 
     from accord.report import figures
 
-    endless = replace(fitted.random, upper=np.full(len(fitted.random), np.inf))
+    endless = replace(fitted.held_out, upper=np.full(len(fitted.held_out), np.inf))
     assert "nan" not in figures.intervals(endless, target="price", wide=True).lower()
 
 
@@ -177,3 +181,25 @@ def test_a_reproductions_page_holds_claims_tables_and_figures(tmp_path: Path) ->
     assert "does not hold" in text
     assert all(svg.get("aria-label") for svg in outline.tags("svg"))
     assert len(outline.tags("svg")) == sum(len(part.figures) for part in result.parts) > 0
+
+
+def test_a_page_says_reliable_and_useful_or_not(fitted: FitResult) -> None:
+    from dataclasses import replace
+
+    from accord.workflows import Use
+
+    useless = replace(fitted, use=Use(300.0, 300.0, 250.0, 200.0))
+    assert "No better than no model" in fit_report(useless)
+    assert "No better than no model" not in fit_report(fitted)
+
+
+def test_a_heavy_tail_does_not_hide_the_rest(fitted: FitResult) -> None:
+    from dataclasses import replace
+
+    from accord.report import figures
+
+    y = fitted.held_out.y.copy()
+    y[np.argsort(fitted.held_out.mean)[0]] = 1e9
+    svg = figures.intervals(replace(fitted.held_out, y=y), target="price", wide=True)
+    assert "1 observed value lies beyond this axis" in svg
+    assert "000,000" not in svg

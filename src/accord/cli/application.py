@@ -20,26 +20,20 @@ from accord.cli.fit import fit
 from accord.cli.options import DEBUG, JSON
 from accord.cli.predict import predict
 from accord.cli.reproduce import reproduce
+from accord.cli.terminal import Misused
 from accord.cli.validate import validate
 
 
 @final
 class Failed(click.ClickException):
-    """Something went wrong, told in one sentence."""
+    """Something went wrong, said in one sentence."""
 
     exit_code = 1
 
 
 @final
-class Misused(click.ClickException):
-    """What was asked for cannot be, told in one sentence."""
-
-    exit_code = 2
-
-
-@final
 class Stopped(BaseException):
-    """Ctrl-C, or being told to end: unlike KeyboardInterrupt, training does not make do with it."""
+    """Ctrl-C, or a request to end: unlike KeyboardInterrupt, training does not catch it."""
 
 
 Failure = type[Failed] | type[Misused]
@@ -55,8 +49,14 @@ class Application(click.Group):
                 if not ctx.meta.get(DEBUG):
                     warnings.showwarning = _show_warning
                 return super().invoke(ctx)
-        except (click.ClickException, click.exceptions.Exit):
+        except click.exceptions.Exit:
             raise
+        except click.ClickException as error:
+            if ctx.meta.get(JSON):
+                _print_error(error.format_message(), error.exit_code)
+            raise
+        except BrokenPipeError:
+            raise  # whoever read the output has gone: click ends the process quietly
         except (KeyboardInterrupt, Stopped):
             raise _reported(
                 ctx, "stopped. What was not finished was not written.", Failed
@@ -64,16 +64,20 @@ class Application(click.Group):
         except Exception as error:
             if ctx.meta.get(DEBUG):
                 raise
-            raise _reported(ctx, *_told(error)) from error
+            raise _reported(ctx, *_explained(error)) from error
 
 
 def _reported(ctx: click.Context, message: str, kind: Failure) -> click.ClickException:
     if ctx.meta.get(JSON):
-        click.echo(json.dumps({"error": message, "exit_code": kind.exit_code}))
+        _print_error(message, kind.exit_code)
     return kind(message)
 
 
-def _told(error: Exception) -> tuple[str, Failure]:
+def _print_error(message: str, code: int) -> None:
+    click.echo(json.dumps({"error": message, "exit_code": code}))
+
+
+def _explained(error: Exception) -> tuple[str, Failure]:
     """The sentence for an error, and its kind."""
     from accord.tables import OptionError
 
@@ -100,7 +104,7 @@ def _sentence(error: Exception) -> str:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-    """Python's warnings in the command's own voice; those for programmers stay silent."""
+    """Python's warnings as notes; those for programmers are not shown."""
     if issubclass(category, UserWarning | RuntimeWarning):
         click.echo(f"Note: {' '.join(str(message).split())}", err=True)
 
@@ -139,9 +143,10 @@ for _command in (
 
 def main() -> NoReturn:
     """The console script."""
-    # Whoever says stop, temporary files go and old ones stay.
-    for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, _stop)
+    # However a run is ended, temporary files are removed and existing ones stay.
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name):  # Windows has no SIGHUP
+            signal.signal(getattr(signal, name), _stop)
     try:
         application(prog_name="accord")
     except Stopped:

@@ -9,14 +9,7 @@ from accord.cli import options, terminal
 
 @click.command(short_help="Compare all methods on the same splits of a table.")
 @click.argument("table", type=options.TABLE)
-@click.option(
-    "--target",
-    "-t",
-    required=True,
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="The column to predict.",
-)
+@options.target
 @click.option(
     "--splits",
     type=click.IntRange(min=1),
@@ -30,13 +23,7 @@ from accord.cli import options, terminal
     multiple=True,
     help="Only this method; may be repeated.  [default: all]",
 )
-@click.option(
-    "--ignore",
-    multiple=True,
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="A column that shall not be used; may be repeated.",
-)
+@options.ignore
 @click.option(
     "--report",
     type=options.FILE,
@@ -46,8 +33,10 @@ from accord.cli import options, terminal
 )
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @click.option("--output", "-o", type=options.FILE, help="Also write the scores, .csv or .parquet.")
+@options.coverage
 @options.seed
 @options.encoding
+@options.threads
 @options.force
 @options.common
 def compare(
@@ -59,15 +48,17 @@ def compare(
     report: Path,
     no_report: bool,
     output: Path | None,
+    coverage: float,
     seed: int,
     encoding: str,
     force: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Train every method of the box (and NGBoost and CatBoost, if installed) on TABLE.
+    """Train every method of this library (and NGBoost and CatBoost, if installed) on TABLE.
 
-    All see the same rows: random splits, and splits that hold out the most unusual rows.
+    All see the same rows: random splits, and splits that hold out the most unusual rows. A method
+    that fails gets a row that says so, and the exit code is then 1.
 
     \b
     Example:
@@ -75,14 +66,17 @@ def compare(
     """
     from contextlib import ExitStack
 
-    from accord.report import compare_report
-    from accord.tables import atomic_output, check_output
-    from accord.workflows import compare_methods
-    from accord.workflows.comparison import KINDS
-
     wanted = ([] if no_report else [report]) + ([output] if output is not None else [])
+    terminal.check_paths([table], wanted, force=force)
+
+    from accord.report import compare_report
+    from accord.tables import atomic_output, check_output, refuse_unknown_suffix
+    from accord.workflows import KINDS, compare_methods
+
     for path in wanted:
         check_output(path, force=force)
+    if output is not None:
+        refuse_unknown_suffix(output)
     with terminal.progress(quiet=quiet) as progress:
         result = compare_methods(
             table,
@@ -90,6 +84,7 @@ def compare(
             n_splits=splits,
             methods=methods or None,
             ignore=ignore,
+            coverage=coverage,
             seed=seed,
             encoding=encoding,
             progress=progress,
@@ -102,10 +97,11 @@ def compare(
             result.write_scores(parts[output])
     if as_json:
         terminal.print_json(result.to_json())
-        return
+        raise click.exceptions.Exit(1 if result.failures else 0)
     terminal.notes(result.notes, quiet=quiet)
     for kind in KINDS:
         click.echo(terminal.table(*result.table(kind)) + "\n")
     click.echo(result.conclusion())
     if wanted:
         click.echo(f"Wrote {' and '.join(map(str, wanted))}.")
+    raise click.exceptions.Exit(1 if result.failures else 0)

@@ -29,16 +29,17 @@ def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> No
       accord demo --folder look
     """
     from accord.report import fit_report
-    from accord.workflows import demo as run
+    from accord.workflows import run_demo
 
     with terminal.progress(quiet=quiet) as progress:
-        result = run(folder, seed=seed, force=force, write_report=fit_report, progress=progress)
+        result = run_demo(
+            folder, seed=seed, force=force, write_report=fit_report, progress=progress
+        )
     if as_json:
         terminal.print_json(result.to_json())
         return
     for step in result.steps:
         click.echo(f"  $ {step}")
-    click.echo(terminal.verdict(result.fit.verdict.level, result.fit.verdict.headline))
-    click.echo(result.fit.verdict.summary)
+    terminal.print_verdict(result.fit.verdict)
     click.echo(f"Predicted {result.predictions.n_rows} new rows: {result.predictions.path}")
     click.echo(f"The report: {terminal.bold(str(result.report.absolute()))}")

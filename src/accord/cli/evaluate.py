@@ -18,9 +18,15 @@ from accord.cli import options, terminal
     help="The report, one HTML file.",
 )
 @click.option("--no-report", is_flag=True, help="Write no report.")
-@options.coverage
+@click.option(
+    "--coverage",
+    type=options.share,
+    metavar="SHARE",
+    help="Share of the values that intervals should contain.  [default: the model's]",
+)
 @options.by_name
 @options.encoding
+@options.threads
 @options.force
 @options.common
 def evaluate(
@@ -28,39 +34,41 @@ def evaluate(
     table: Path,
     report: Path,
     no_report: bool,
-    coverage: float,
+    coverage: float | None,
     by_name: bool,
     encoding: str,
     force: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Compare what MODEL predicts for TABLE with the target column that TABLE holds.
+    """Compare what MODEL predicts for TABLE with the target column of TABLE.
 
     \b
     Example:
       accord evaluate model.skops sold-in-june.csv --report june.html
     """
+    wanted = [] if no_report else [report]
+    terminal.check_paths([model, table], wanted, force=force)
+
     from accord.report import evaluate_report
     from accord.tables import atomic_output, check_output
     from accord.workflows import evaluate_table
 
-    if not no_report:
-        check_output(report, force=force)
+    for path in wanted:
+        check_output(path, force=force)
     with terminal.progress(quiet=quiet) as progress:
         result = evaluate_table(
             model, table, coverage=coverage, by_name=by_name, encoding=encoding, progress=progress
         )
-    if not no_report:
-        with atomic_output(report, force=force) as part:
+    for path in wanted:
+        with atomic_output(path, force=force) as part:
             part.write_text(evaluate_report(result), encoding="utf-8")
     if as_json:
         terminal.print_json(result.to_json())
         return
     terminal.notes(result.warnings, quiet=quiet)
-    click.echo(terminal.verdict(result.verdict.level, result.verdict.headline))
-    click.echo(result.verdict.summary)
+    terminal.print_verdict(result.verdict)
     for sentence in result.drift.sentences():
         click.echo(sentence)
-    if not no_report:
+    if wanted:
         click.echo(f"Wrote {report}.")

@@ -11,14 +11,7 @@ from accord.cli import options, terminal
 
 @click.command(short_help="Train a model on a table; write the model and a report.")
 @click.argument("table", type=options.TABLE)
-@click.option(
-    "--target",
-    "-t",
-    required=True,
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="The column to predict.",
-)
+@options.target
 @click.option(
     "--output",
     "-o",
@@ -35,14 +28,50 @@ from accord.cli import options, terminal
     help="The report, one HTML file.",
 )
 @click.option("--no-report", is_flag=True, help="Write no report.")
+@click.option(
+    "--effort",
+    type=click.Choice(["quick", "standard", "best"]),
+    default="standard",
+    show_default=True,
+    help="How many kinds of model are tried, and for how long.",
+)
+@click.option(
+    "--time-budget",
+    type=options.duration,
+    metavar="TIME",
+    help="Train for about this long: 90s, 5m or 1h.",
+)
 @options.coverage
 @click.option(
+    "--group",
+    metavar="COLUMN",
+    shell_complete=options.complete_column,
+    help="Rows with the same value belong together (a person, a machine): held out together, so "
+    "that the figures are those for new groups.",
+)
+@click.option(
+    "--time",
+    "time_column",
+    metavar="COLUMN",
+    shell_complete=options.complete_column,
+    help="The order in time: rows are held out in blocks of it.",
+)
+@click.option(
+    "--bounds",
+    type=options.bounds,
+    metavar="LOW,HIGH",
+    default="detect",
+    show_default=True,
+    help="Values that the target cannot pass: '0,' (at least 0), '0,100', or none. detect: at "
+    "least 0 if no value in the table is below.",
+)
+@click.option(
     "--tolerance",
-    default="local",
+    default="choose",
     show_default=True,
     metavar="EPS",
     help="Within which model and data agree: 0.5 (target units), 1% (of the target's range), or "
-    "local, robust, validate, learn (chosen for you).",
+    "choose.",
 )
 @click.option(
     "--tolerance-column",
@@ -62,35 +91,10 @@ from accord.cli import options, terminal
     shell_complete=options.complete_column,
     help="Censored rows: the target is at most this.",
 )
-@click.option(
-    "--ignore",
-    multiple=True,
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="A column that shall not be used; may be repeated.",
-)
-@click.option(
-    "--recalibrate",
-    type=click.Choice(["conformal", "variance", "isotonic", "none"]),
-    default="conformal",
-    show_default=True,
-    help="How intervals are adjusted on held-out rows.",
-)
-@click.option(
-    "--members",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Networks in the ensemble.",
-)
-@click.option(
-    "--time-budget",
-    type=options.duration,
-    metavar="TIME",
-    help="Spend about this long, 90s, 5m or 1h: settings are made to fit.",
-)
+@options.ignore
 @options.seed
 @options.encoding
+@options.threads
 @options.force
 @options.common
 def fit(
@@ -105,37 +109,38 @@ def fit(
 ) -> None:
     """Train a model on TABLE (CSV or Parquet) and find out how far it can be trusted.
 
-    Column types, missing values, categories and dates are taken care of. Rows are held out, at
-    random and the most unusual ones, for honest figures; the model that is saved has then learnt
-    from all rows.
+    Column types, missing values, categories and dates are taken care of. Each row is predicted by
+    models that have not seen it, and the most unusual rows by models that have seen none of their
+    kind: these are the figures in the report. The models that were judged are the ones saved.
 
     \b
     Examples:
       accord fit houses.csv --target price
-      accord fit houses.csv --target price --tolerance 1% --ignore agent
+      accord fit houses.csv --target price --effort quick --ignore agent
+      accord fit patients.csv --target dose --group patient
       accord fit tests.parquet --target life --lower-column censored_at
       accord fit big.csv --target y --time-budget 5m --json > result.json
     """
+    wanted = [output] if no_report else [output, report]
+    terminal.check_paths([table], wanted, force=force)
+
     from accord.report import fit_report
     from accord.tables import atomic_output, check_output
     from accord.workflows import fit_table
 
-    wanted = [output] if no_report else [output, report]
     for path in wanted:
         check_output(path, force=force)
     with terminal.progress(quiet=quiet) as progress:
         result = fit_table(table, progress=progress, **settings)
+    page = "" if no_report else fit_report(result)
     with ExitStack() as files:
         parts = [files.enter_context(atomic_output(path, force=force)) for path in wanted]
         result.model.save(parts[0])
         if not no_report:
-            parts[1].write_text(fit_report(result), encoding="utf-8")
+            parts[1].write_text(page, encoding="utf-8")
     if as_json:
         terminal.print_json(result.to_json() | {"outputs": [str(path) for path in wanted]})
         return
     terminal.notes(result.notes, quiet=quiet)
-    click.echo(terminal.verdict(result.verdict.level, result.verdict.headline))
-    click.echo(result.verdict.summary)
-    for remark in result.verdict.remarks:
-        click.echo(remark)
+    terminal.print_verdict(result.verdict)
     click.echo(f"Wrote {' and '.join(map(str, wanted))}.")

@@ -1,5 +1,6 @@
 """Options that several subcommands share."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -15,6 +16,7 @@ JSON = "accord.json"
 
 TABLE = click.Path(path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
+OUTPUT = click.Path(dir_okay=False, path_type=Path, allow_dash=True)
 
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
@@ -46,6 +48,33 @@ def share(value: str | float) -> float:
     if not 0 < number < 1:
         raise click.BadParameter(f"{value!r} is no coverage. Write 0.95 or 95%.")
     return round(number, 10)
+
+
+def bounds(value: str) -> tuple[float | None, float | None] | str | None:
+    """Two ends, either of which may be left out; or "detect" or "none".
+
+    >>> bounds("0,"), bounds("0,100"), bounds("none"), bounds("detect")
+    ((0.0, None), (0.0, 100.0), None, 'detect')
+    """
+    text = str(value).strip().lower()
+    if text in ("none", "detect"):
+        return "detect" if text == "detect" else None
+    try:
+        low, high = (float(end) if end.strip() else None for end in text.split(","))
+    except ValueError:
+        low, high = 1.0, 0.0
+    if low is not None and high is not None and not low < high:
+        raise click.BadParameter(
+            f"{value!r} is no pair of bounds. Write '0,' or '0,100', detect or none."
+        )
+    return low, high
+
+
+def _use_threads(ctx: click.Context, param: click.Parameter, value: int | None) -> None:
+    """Set before any library that reads it is imported."""
+    if value is not None:
+        for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
+            os.environ[name] = str(value)
 
 
 def _remember(key: str) -> Callable[[click.Context, click.Parameter, bool], bool]:
@@ -95,6 +124,28 @@ def common(command: Command) -> Command:
     return command
 
 
+target = click.option(
+    "--target",
+    "-t",
+    required=True,
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="The column to predict.",
+)
+ignore = click.option(
+    "--ignore",
+    multiple=True,
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="A column not to be used; may be repeated.",
+)
+threads = click.option(
+    "--threads",
+    type=click.IntRange(min=1),
+    expose_value=False,
+    callback=_use_threads,
+    help="Processor threads to use.  [default: chosen by the size of the work]",
+)
 force = click.option("--force", "-f", is_flag=True, help="Replace existing files.")
 seed = click.option(
     "--seed",
@@ -117,5 +168,5 @@ coverage = click.option(
     metavar="SHARE",
     default=0.95,
     show_default=True,
-    help="Share of the values that intervals shall hold.",
+    help="Share of the values that intervals should contain.",
 )

@@ -13,8 +13,8 @@ from accord.cli import options, terminal
 @click.option(
     "--output",
     "-o",
-    type=options.FILE,
-    help="A .csv or .parquet file.  [default: predictions.csv]",
+    type=options.OUTPUT,
+    help="A .csv or .parquet file, or - for standard output.  [default: predictions.csv]",
     default=Path("predictions.csv"),
 )
 @click.option(
@@ -23,7 +23,8 @@ from accord.cli import options, terminal
     type=options.share,
     metavar="SHARE",
     multiple=True,
-    help="Share of the values that intervals shall hold; may be repeated.  [default: 0.95]",
+    help="Share of the values that intervals should contain; may be repeated.  [default: the "
+    "model's]",
 )
 @click.option(
     "--id",
@@ -34,6 +35,7 @@ from accord.cli import options, terminal
 )
 @options.by_name
 @options.encoding
+@options.threads
 @options.force
 @options.common
 def predict(
@@ -48,35 +50,42 @@ def predict(
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Predict the rows of TABLE (CSV or Parquet) with MODEL, in their order.
+    """Predict the rows of TABLE (CSV or Parquet; - for standard input) with MODEL, in their order.
 
-    Columns of the output: mean, std, lower and upper, aleatoric (noise), epistemic (what the
-    model does not know) and unusual (true for rows unlike those in training). Files larger than
-    memory are read and written piece by piece.
+    Columns of the output: mean, std, lower and upper; noise, disagreement and distance, the three
+    parts of std (in the data, between the networks, from the training rows); unusual, true for
+    rows unlike those in training. Files larger than memory are read and written batch by batch.
 
     \b
     Examples:
       accord predict model.skops new.csv
       accord predict model.skops new.parquet -o out.parquet --id house
       accord predict model.skops new.csv --coverage 0.5 --coverage 0.95
+      cat new.csv | accord predict model.skops - -o - | head
     """
-    from accord.workflows import predict_table
+    with terminal.files([model, table], [output], force=force, as_json=as_json) as (
+        (_, source),
+        (target,),
+    ):
+        from accord.workflows import predict_table
 
-    with terminal.progress(quiet=quiet) as progress:
-        result = predict_table(
-            model,
-            table,
-            output=output,
-            coverages=coverages or (0.95,),
-            id_column=id_column,
-            by_name=by_name,
-            encoding=encoding,
-            force=force,
-            progress=progress,
-        )
+        with terminal.progress(quiet=quiet) as progress:
+            result = predict_table(
+                model,
+                source,
+                output=target,
+                coverages=coverages,
+                id_column=id_column,
+                by_name=by_name,
+                encoding=encoding,
+                force=force or terminal.is_standard(output),
+                progress=progress,
+            )
     if as_json:
-        terminal.print_json(result.to_json())
+        terminal.print_json(result.to_json() | {"output": str(output)})
         return
     terminal.notes(result.warnings, quiet=quiet)
     unusual = f", {result.n_unusual:,} of them unusual" if result.n_unusual else ""
-    click.echo(f"Predicted {result.n_rows:,} rows{unusual}. Wrote {result.path}.")
+    rows = "1 row" if result.n_rows == 1 else f"{result.n_rows:,} rows"
+    where = "standard output" if terminal.is_standard(output) else output
+    click.echo(f"Predicted {rows}{unusual}. Wrote {where}.", err=terminal.is_standard(output))

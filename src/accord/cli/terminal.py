@@ -2,61 +2,53 @@
 
 import json
 import math
+import shutil
 import sys
-from collections.abc import Iterable, Iterator
+import tempfile
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from accord._paths import path_problem
+from accord._progress import Progress, silent
+
 if TYPE_CHECKING:
-    from accord.workflows import Progress
+    from accord.workflows import Verdict
+
+STANDARD = Path("-")
 
 
-class Quiet:
-    """Tells nothing."""
+def _lines() -> "Progress":
+    """A line for each new kind of work, for logs."""
+    last = ""
 
-    def plan(self, total: float) -> None: ...
-    def stage(self, name: str, *, weight: float) -> None: ...
-    def advance(self, share: float) -> None: ...
+    def report(share: float, what: str = "") -> None:
+        nonlocal last
+        if what and what != last:
+            click.echo(f"{what} …", err=True)
+            last = what
 
-
-class Lines:
-    """A line per stage, for logs."""
-
-    def plan(self, total: float) -> None: ...
-    def advance(self, share: float) -> None: ...
-
-    def stage(self, name: str, *, weight: float) -> None:
-        click.echo(f"{name} …", err=True)
+    return report
 
 
-class Bar:
-    """A bar of all stages together, in proportion to their expected cost, with the time left."""
+def _bar(bar: Any) -> "Progress":
+    """A bar that is full only when the work is over."""
+    line = bar.add_task("Starting", total=1.0)
 
-    def __init__(self, bar: Any) -> None:
-        self._bar = bar
-        self._line = bar.add_task("Starting", total=1.0)
-        self._done = self._weight = 0.0
+    def report(share: float, what: str = "") -> None:
+        bar.update(line, completed=min(share, 0.99), **({"description": what} if what else {}))
 
-    def plan(self, total: float) -> None:
-        self._bar.update(self._line, total=total)
-
-    def stage(self, name: str, *, weight: float) -> None:
-        self._done += self._weight
-        self._weight = weight
-        self._bar.update(self._line, description=name, completed=self._done)
-
-    def advance(self, share: float) -> None:
-        done = self._done + min(1.0, share) * self._weight
-        self._bar.update(self._line, completed=done)
+    return report
 
 
 @contextmanager
 def progress(*, quiet: bool) -> Iterator["Progress"]:
     """A progress bar on a terminal, lines elsewhere, nothing if not wanted."""
     if quiet or not sys.stderr.isatty():
-        yield Quiet() if quiet else Lines()
+        yield silent if quiet else _lines()
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
@@ -73,11 +65,11 @@ def progress(*, quiet: bool) -> Iterator["Progress"]:
         console=Console(stderr=True),
         transient=True,
     ) as bar:
-        yield Bar(bar)
+        yield _bar(bar)
 
 
 def notes(lines: Iterable[str], *, quiet: bool, limit: int = 12) -> None:
-    """Remarks to the user, apart from the result."""
+    """Remarks to the user, beside the result."""
     if quiet:
         return
     lines = list(lines)
@@ -131,7 +123,57 @@ def bold(text: str) -> str:
 MARKS = {"good": ("✓", "green"), "caution": ("!", "yellow"), "poor": ("✗", "red")}
 
 
-def verdict(level: str, headline: str) -> str:
-    """The judgement with its sign: shape and colour say the same."""
-    mark, colour = MARKS[level]
-    return click.style(f"{mark} {headline}", fg=colour, bold=True)
+def print_verdict(verdict: "Verdict") -> None:
+    """The judgement with its sign (shape and colour say the same), and what supports it."""
+    mark, colour = MARKS[verdict.level]
+    click.echo(click.style(f"{mark} {verdict.headline}", fg=colour, bold=True))
+    for sentence in (verdict.summary, *verdict.remarks):
+        if sentence:
+            click.echo(sentence)
+
+
+class Misused(click.ClickException):
+    """What was asked for cannot be done, said in one sentence."""
+
+    exit_code = 2
+
+
+def check_paths(inputs: Sequence[Path], outputs: Sequence[Path], *, force: bool) -> None:
+    """Refuse files that cannot be read or written, before anything heavy is imported."""
+    if problem := path_problem(inputs, outputs, force=force):
+        raise Misused(problem)
+
+
+def is_standard(path: Path) -> bool:
+    """Whether a path stands for standard input or output."""
+    return path == STANDARD
+
+
+@contextmanager
+def files(
+    inputs: Sequence[Path], outputs: Sequence[Path], *, force: bool, as_json: bool = False
+) -> Iterator[tuple[list[Path], list[Path]]]:
+    """The files of a job, with a temporary one in place of each ``-``.
+
+    Standard input is read before, and standard output written after the work.
+    """
+    if as_json and any(is_standard(path) for path in outputs):
+        raise Misused("--json and '-o -' both write to standard output. Choose one of them.")
+    if sum(is_standard(path) for path in inputs) > 1:
+        raise Misused("only one input can be '-', standard input. Give a file for the others.")
+    named = [[p for p in paths if not is_standard(p)] for paths in (inputs, outputs)]
+    check_paths(*named, force=force)
+    with tempfile.TemporaryDirectory(prefix="accord-") as folder:
+        source, target = Path(folder) / "standard input", Path(folder) / "standard output.csv"
+        if len(named[0]) < len(inputs):
+            with source.open("wb") as file:
+                shutil.copyfileobj(sys.stdin.buffer, file)
+        yield (
+            [source if is_standard(path) else path for path in inputs],
+            [target if is_standard(path) else path for path in outputs],
+        )
+        if target.exists():
+            stream = sys.stdout.buffer
+            with target.open("rb") as file:
+                shutil.copyfileobj(file, stream)
+            stream.flush()

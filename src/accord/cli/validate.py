@@ -15,7 +15,9 @@ _column: dict[str, Any] = {"metavar": "COLUMN", "shell_complete": options.comple
 @click.option("--truth", required=True, **_column, help="The observed values.")
 @click.option("--mean", required=True, **_column, help="The predicted values.")
 @click.option("--std", **_column, help="Their standard deviations.")
-@click.option("--lower", **_column, help="Lower ends of intervals, instead of --std.")
+@click.option(
+    "--lower", **_column, help="Lower ends of intervals, judged instead of those of --std."
+)
 @click.option("--upper", **_column, help="Upper ends of intervals.")
 @click.option(
     "--coverage",
@@ -32,7 +34,15 @@ _column: dict[str, Any] = {"metavar": "COLUMN", "shell_complete": options.comple
     '"exact"; joined by "and" and "or".',
 )
 @click.option("--report", type=options.FILE, help="Also write a report, one HTML file.")
+@click.option(
+    "--fail-below",
+    "required",
+    type=options.share,
+    metavar="SHARE",
+    help="The agreement that is asked for; with less, the exit code is 1.",
+)
 @options.encoding
+@options.threads
 @options.force
 @options.common
 def validate(
@@ -43,30 +53,34 @@ def validate(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """The probability that predictions agree with the truth, and whether they can be believed.
+    """Do predictions agree with the truth by a rule, and can their uncertainty be believed?
 
-    PREDICTIONS is a CSV or Parquet file from any model.
+    PREDICTIONS is a CSV or Parquet file from any model, or - for standard input.
 
     \b
     Examples:
       accord validate rig.csv --truth measured --mean model --std sigma --rule "within 0.5"
       accord validate rig.csv --truth y --mean m --lower lo --upper hi --rule "within 5%"
+      accord validate rig.csv --truth y --mean m --rule "within 1" --fail-below 90% || exit 1
     """
-    from accord.report import validate_report
-    from accord.tables import atomic_output, check_output
-    from accord.workflows import validate_predictions
+    wanted = [] if report is None else [report]
+    with terminal.files([predictions], wanted, force=force) as ((source,), _):
+        from accord.tables import atomic_output
+        from accord.workflows import validate_predictions
 
-    if report is not None:
-        check_output(report, force=force)
-    result = validate_predictions(predictions, **settings)
-    if report is not None:
-        with atomic_output(report, force=force) as part:
-            part.write_text(validate_report(result), encoding="utf-8")
+        result = validate_predictions(source, **settings)
+        for path in wanted:
+            from accord.report import validate_report
+
+            with atomic_output(path, force=force) as part:
+                part.write_text(validate_report(result), encoding="utf-8")
     if as_json:
         terminal.print_json(result.to_json())
-        return
+        raise click.exceptions.Exit(1 if result.failed else 0)
     terminal.notes(result.warnings, quiet=quiet)
-    click.echo(terminal.verdict(result.verdict.level, result.verdict.headline))
-    click.echo(result.verdict.summary)
+    terminal.print_verdict(result.verdict)
+    if result.belief is not None:
+        terminal.print_verdict(result.belief)
     if report is not None:
         click.echo(f"Wrote {report}.")
+    raise click.exceptions.Exit(1 if result.failed else 0)

@@ -24,6 +24,7 @@ from accord.distributions.families import (
 )
 from accord.distributions.mixture import Mixture
 from accord.distributions.predictive import predictive_of
+from accord.distributions.rank_calibrated import RankCalibrated
 from accord.distributions.reshaped import Reshaped, normal_scores
 from accord.distributions.smoothed import Smoothed
 from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
@@ -43,6 +44,7 @@ __all__ = [
     "Mixture",
     "MonotoneCurve",
     "Normal",
+    "RankCalibrated",
     "Ranks",
     "Reshaped",
     "Smoothed",

@@ -131,7 +131,8 @@ class Decomposed(Distribution):
         return self._base._log_within(center, half_width)
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-        return self._base._bracket(p, q)
+        quantile = self._base._quantile(p, q)
+        return quantile, quantile
 
     def _draw(self, n: int, rng: Generator) -> Tensor:
         return self._base._draw(n, rng)

@@ -9,7 +9,7 @@ from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.together import fit_together
-from accord.estimators.tolerance import ToleranceCurve, target_knowledge
+from accord.estimators.tolerance import ToleranceCurve, stated_half_width, target_knowledge
 
 __all__ = [
     "PRESETS",
@@ -25,5 +25,6 @@ __all__ = [
     "ToleranceCurve",
     "Uncertainty",
     "fit_together",
+    "stated_half_width",
     "target_knowledge",
 ]

@@ -9,7 +9,12 @@ makes one with several axes, `save` writes it, and `to_svg` gives it for a page.
 True
 """
 
-from accord.plots.calibration import error_against_deviation, pit_histogram, reliability_diagram
+from accord.plots.calibration import (
+    coverage_by_distance,
+    error_against_deviation,
+    pit_histogram,
+    reliability_diagram,
+)
 from accord.plots.comparison import metric_by_method
 from accord.plots.envelopes import envelope, series_envelope
 from accord.plots.figures import figure, save, to_png, to_svg
@@ -19,6 +24,7 @@ from accord.plots.style import ink, legend, method_look
 
 __all__ = [
     "ToleranceCurveLike",
+    "coverage_by_distance",
     "envelope",
     "error_against_deviation",
     "figure",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike
 
-from accord._checks import check_not_empty
+from accord._checks import check_count, check_not_empty, check_same_shape
 from accord.distributions import Distribution
 from accord.metrics import ReliabilityCurve, deviation_bins, histogram_band, pit
 from accord.metrics.calibration import MINIMUM_ROWS
@@ -30,7 +30,12 @@ from accord.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["error_against_deviation", "pit_histogram", "reliability_diagram"]
+__all__ = [
+    "coverage_by_distance",
+    "error_against_deviation",
+    "pit_histogram",
+    "reliability_diagram",
+]
 
 
 def reliability_diagram(
@@ -170,3 +175,46 @@ def _cones(ax: "Axes", reach: float) -> None:
             annotation_clip=False,
         )
     ax.set_xlim(0.0, reach)
+
+
+def coverage_by_distance(
+    *,
+    distance: ArrayLike,
+    inside: ArrayLike,
+    coverage: float,
+    n_groups: int = 8,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Observed coverage in groups of rows, from those near the training rows to the furthest.
+
+    Bars are exact 95 % ranges: a group whose bar is below the line has intervals too narrow.
+
+    **Shape**: ``distance`` and ``inside`` (N,).
+    """
+    from scipy import stats
+
+    check_count("n_groups", n_groups)
+    far = as_array("distance", distance)
+    hits = np.asarray(inside, dtype=bool)
+    check_same_shape(distance=far, inside=hits)
+    groups = np.array_split(np.argsort(far, kind="stable"), max(1, min(n_groups, len(far) // 5)))
+    ax = axes_or_new(ax)
+    place = (np.arange(len(groups)) + 0.5) / len(groups)
+    share = np.array([hits[rows].mean() for rows in groups])
+    ranges = [
+        stats.binomtest(int(hits[rows].sum()), len(rows)).proportion_ci(method="exact")
+        for rows in groups
+    ]
+    low, high = np.array([[found.low, found.high] for found in ranges]).T
+    ax.axhline(coverage, color=ink(ax), lw=1, ls=DASHED, label=f"stated, {percent(coverage)}")
+    ax.errorbar(
+        place, share, [share - low, high - share], color=BLUE, lw=0, elinewidth=1.6, marker="o",
+        ms=5, label="observed, and what the data allow",
+    )  # fmt: skip
+    ax.set(xlim=(0, 1), ylim=(min(0.5, float(low.min()) - 0.03), 1.02))
+    ax.set(xlabel="rows, from nearest to furthest", ylabel="share inside")
+    percent_axis(ax.xaxis)
+    percent_axis(ax.yaxis)
+    ax.grid(visible=False, axis="x")
+    legend(ax, loc="lower left")
+    return ax

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
+from accord.assessment import uncertainty_parts
 from accord.distributions import Distribution
 from accord.metrics import coverage as covered
 from accord.metrics.inputs import FloatArray, as_array, finite, predictive, targets
@@ -14,6 +15,7 @@ from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
     BLUE,
     ORANGE,
+    PURPLE,
     SKY,
     VERMILLION,
     ink,
@@ -29,6 +31,11 @@ if TYPE_CHECKING:
 
 __all__ = ["sorted_predictions", "uncertainty_split"]
 
+_SOURCES = (
+    ("noise in the data", BLUE),
+    ("disagreement of the networks", ORANGE),
+    ("distance from the training rows", PURPLE),
+)
 _ORDERS = {"mean": "predicted mean", "y_true": "observed value", "width": "interval width"}
 
 
@@ -95,38 +102,36 @@ def _draw_rows(
 def uncertainty_split(
     *,
     dist: Distribution | None = None,
-    aleatoric: ArrayLike | None = None,
-    epistemic: ArrayLike | None = None,
+    noise: ArrayLike | None = None,
+    disagreement: ArrayLike | None = None,
+    distance: ArrayLike | None = None,
     n_groups: int = 20,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Where the uncertainty comes from: noise or ignorance, for rows from surest to least sure.
+    """Where the uncertainty comes from, for rows from surest to least sure.
 
-    Rows are put in order of their total deviation σ = √(aleatoric² + epistemic²) and into groups
-    of equal count. A bar's height is the group's root mean square σ; it is divided in proportion to
-    the variances, which add up where deviations do not.
+    Rows are put in order of their total deviation σ = √(noise² + disagreement² + distance²) and
+    into groups of equal count. A bar's height is the group's root mean square σ; it is divided in
+    proportion to the variances, which add up where deviations do not.
 
-    **Shape**: ``aleatoric`` and ``epistemic`` (N,) or (N, K), standard deviations; outputs are
-    pooled.
+    **Shape**: ``noise``, ``disagreement`` and ``distance`` (N,) or (N, K), standard deviations;
+    outputs are pooled.
     """
     check_count("n_groups", n_groups)
-    noise, ignorance = (part.ravel() ** 2 for part in _parts(dist, aleatoric, epistemic))
-    whole = noise + ignorance
+    variances = [part.ravel() ** 2 for part in _parts(dist, noise, disagreement, distance)]
+    whole = np.sum(variances, axis=0)
     groups = np.array_split(np.argsort(whole, kind="stable"), min(n_groups, len(whole)))
     total = np.array([whole[rows].mean() for rows in groups])
-    share = np.array([ignorance[rows].mean() for rows in groups]) / np.where(total > 0, total, 1)
     height = np.sqrt(total)
-    overall = ignorance.sum() / whole.sum() if whole.any() else 0.0
     ax = axes_or_new(ax)
-    place, width = np.arange(len(groups)) / len(groups), 0.92 / len(groups)
-    base = height * (1 - share)
-    labels = (
-        f"aleatoric: noise in the data, {percent(1 - overall)} of the variance",
-        f"epistemic: what the model does not know, {percent(overall)}",
-    )
-    ax.bar(place, base, width, align="edge", color=BLUE, label=labels[0])
-    ax.bar(place, height - base, width, base, align="edge", color=ORANGE, label=labels[1])
-    ax.set(xlim=(0, 1), ylim=(0, 1.22 * height.max() if whole.any() else 1.0))
+    place, width, base = np.arange(len(groups)) / len(groups), 0.92 / len(groups), 0 * height
+    for (name, color), part in zip(_SOURCES, variances, strict=True):
+        own = np.array([part[rows].mean() for rows in groups]) / np.where(total > 0, total, 1)
+        overall = part.sum() / whole.sum() if whole.any() else 0.0
+        label = f"{name}, {percent(overall)} of the variance"
+        ax.bar(place, own * height, width, base, align="edge", color=color, label=label)
+        base = base + own * height
+    ax.set(xlim=(0, 1), ylim=(0, 1.3 * height.max() if whole.any() else 1.0))
     ax.set(xlabel="rows, from surest to least sure", ylabel="standard deviation σ")
     percent_axis(ax.xaxis)
     ax.grid(visible=False, axis="x")
@@ -135,18 +140,19 @@ def uncertainty_split(
 
 
 def _parts(
-    dist: Distribution | None, aleatoric: ArrayLike | None, epistemic: ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
-    given = {"dist": dist, "aleatoric": aleatoric, "epistemic": epistemic}
-    names = [name for name, value in given.items() if value is not None]
-    if names not in (["dist"], ["aleatoric", "epistemic"]):
+    dist: Distribution | None, *given: ArrayLike | None
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    names = ("noise", "disagreement", "distance")
+    known = [name for name, value in zip(names, given, strict=True) if value is not None]
+    if (dist is not None) == bool(known) or (known and len(known) < 3):
+        received = ["dist"] * (dist is not None) + known
         raise TypeError(
-            "uncertainties must be dist= alone, or aleatoric= with epistemic=, "
-            f"got {' and '.join(names) or 'none of them'}. Pass one of the two forms."
+            "uncertainties must be dist= alone, or noise=, disagreement= and distance= together, "
+            f"got {' and '.join(received) or 'none of them'}. Pass one of the two forms."
         )
-    noise = finite("aleatoric", aleatoric if dist is None else dist.aleatoric)
-    ignorance = finite("epistemic", epistemic if dist is None else dist.epistemic)
-    check_same_shape(aleatoric=noise, epistemic=ignorance)
-    check_non_negative("aleatoric", noise)
-    check_non_negative("epistemic", ignorance)
-    return noise, ignorance
+    values = given if dist is None else uncertainty_parts(dist)
+    found = {name: finite(name, value) for name, value in zip(names, values, strict=True)}
+    check_same_shape(**found)
+    for name, part in found.items():
+        check_non_negative(name, part)
+    return found["noise"], found["disagreement"], found["distance"]

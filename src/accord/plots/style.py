@@ -1,7 +1,7 @@
 """The one place for looks: colours, sizes, and how a set of axes is dressed.
 
-Colours are those of Okabe and Ito, told apart by colour-blind readers and legible on white and on
-black. Text, axes and reference lines are drawn in one ink, which `to_svg` hands to the page
+Colours are those of Okabe and Ito, which colour-blind readers can distinguish, legible on white and
+on black. Text, axes and reference lines are drawn in one ink, which `to_svg` hands to the page
 (``currentColor``), so that a figure follows its light or dark mode.
 """
 

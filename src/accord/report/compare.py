@@ -1,21 +1,13 @@
 """The report on a comparison: one table, and plots of all methods."""
 
+import numpy as np
 from markupsafe import Markup
 
 from accord import plots
 from accord.plots.style import PALETTE
 from accord.report import figures
 from accord.report.page import render
-from accord.workflows import CompareResult
-from accord.workflows.comparison import KINDS, SPLIT_WORDS, SplitKind
-
-_COLUMNS = (
-    ("nll", "NLL", "number"),
-    ("crps", "CRPS", "number"),
-    ("rmse", "RMSE", "number"),
-    ("coverage", "coverage", "percent"),
-    ("typical_width", "width", "number"),
-)
+from accord.workflows import COLUMNS, KINDS, SPLIT_WORDS, CompareResult, SplitKind
 
 
 def compare_report(result: CompareResult) -> str:
@@ -24,18 +16,18 @@ def compare_report(result: CompareResult) -> str:
         "compare.html",
         result=result,
         kinds=[(kind, SPLIT_WORDS[kind]) for kind in KINDS],
-        columns=_COLUMNS,
-        likelihood={kind: _dots(result, kind, "nll", "NLL") for kind in KINDS},
-        reliability={kind: _reliability(result, kind) for kind in KINDS},
+        columns=COLUMNS,
+        likelihood={kind: _dots(result, kind, "nll", "NLL") for kind in KINDS if result.scores},
+        reliability={kind: _reliability(result, kind) for kind in KINDS if result.scores},
     )
 
 
 def _dots(result: CompareResult, kind: SplitKind, figure: str, title: str) -> Markup:
     """A dot per method; methods far off the scale are listed in the table only."""
-    scores = {name: result.of(name, kind) for name in result.methods()}
+    scores = {score.method: score for score in result.ranked(kind, figure)}
     values = {name: score.figures[figure] for name, score in scores.items()}
     shown = _comparable(values)
-    errors = {name: scores[name].errors[figure] for name in shown}
+    errors = {name: np.nan_to_num(scores[name].errors[figure]) for name in shown}
     words = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
     alt = f"{title} on {SPLIT_WORDS[kind]}, lower is better: {words}."
     return figures.draw(
@@ -55,6 +47,5 @@ def _comparable(values: dict[str, float]) -> dict[str, float]:
 
 def _reliability(result: CompareResult, kind: SplitKind) -> Markup:
     """The best methods only: beyond six, colours and markers repeat."""
-    ranked = sorted(result.methods(), key=lambda n: result.of(n, kind).figures["nll"])
-    kept = [name for name in result.methods() if name in ranked[: len(PALETTE)]]
-    return figures.reliability({name: result.assessments[name, kind] for name in kept})
+    best = [score.method for score in result.ranked(kind)][: len(PALETTE)]
+    return figures.reliability({name: result.assessments[name, kind] for name in best})

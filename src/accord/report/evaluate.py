@@ -1,9 +1,8 @@
 """The report on new labelled rows: does the model still hold, and have the data drifted?"""
 
 from accord.report import figures
-from accord.report.page import render
-from accord.report.vocabulary import FIGURE_ROWS
-from accord.workflows import EvaluateResult
+from accord.report.page import FIGURE_ROWS, render
+from accord.workflows import QUARTILES, RULE, EvaluateResult, reliability
 
 _MINIMUM_ROWS = 10
 _SHOWN_COLUMNS = 15
@@ -20,7 +19,12 @@ def evaluate_report(result: EvaluateResult) -> str:
         card=card,
         source=result.source,
         verdict=result.verdict,
+        judged=reliability(found),
+        use=result.use,
+        rule=RULE,
         found=found,
+        quarters=found.groups(found.mean, QUARTILES),
+        by_distance=figures.coverage_by_distance(found, result.distances),
         drift=result.drift,
         shifted=sorted(result.drift.columns, key=lambda c: -c.distance)[:_SHOWN_COLUMNS],
         hero_wide=figures.intervals(found, target=card.target, wide=True, rows="rows"),

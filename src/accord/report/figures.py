@@ -7,9 +7,10 @@ import numpy as np
 from markupsafe import Markup
 
 from accord import plots
+from accord._types import Floats
+from accord._wording import number, percent
+from accord.assessment import Assessment
 from accord.plots import style
-from accord.workflows import Assessment
-from accord.workflows.wording import percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -76,6 +77,7 @@ def intervals(found: Assessment, *, target: str, wide: bool, rows: str = "held-o
         ax.set(xlabel=f"{rows}, in order of their prediction", ylabel=plain(target))
         ax.set(xlim=(-1, len(shown)), xticks=[])
         ax.grid(visible=False, axis="x")
+        _limit(ax, np.concatenate([y, lower, upper]), y)
         style.legend_below(ax, columns=4 if wide else 2)
 
     alt = (
@@ -84,6 +86,21 @@ def intervals(found: Assessment, *, target: str, wide: bool, rows: str = "held-o
     )
     size = {"width": WIDE, "height": 5.0} if wide else {"width": NARROW, "height": 4.2}
     return draw(paint, alt=alt, **size)
+
+
+def _limit(ax: "Axes", drawn: Floats, observed: Floats) -> None:
+    """An axis that the bulk of the values fills; a few far ones lie beyond, and are counted."""
+    low, high = np.quantile(drawn, [0.02, 0.98])
+    reach = 0.25 * (high - low)
+    if np.ptp(drawn) > 3 * (high - low) > 0:
+        ax.set_ylim(low - reach, high + reach)
+        beyond = int(((observed < low - reach) | (observed > high + reach)).sum())
+        if beyond:
+            words = "value lies" if beyond == 1 else "values lie"
+            style.note(ax, 0.01, 0.99, f"{beyond} observed {words} beyond this axis")
+    from matplotlib.ticker import FuncFormatter
+
+    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 4)))
 
 
 def _evenly(order: Any, at_most: int) -> Any:
@@ -111,14 +128,31 @@ def reliability(curves: Mapping[str, Assessment]) -> Markup:
 
 
 def uncertainty_sources(found: Assessment) -> Markup:
-    """Aleatoric and epistemic parts, from the surest to the least sure rows."""
+    """The three parts of the uncertainty, from the surest to the least sure rows."""
+    noise, disagreement, distance = found.variance_shares
     alt = (
-        "Uncertainty of held-out rows from surest to least sure, split into noise and ignorance: "
-        f"{percent(found.variance_shares[2], 0)} of the variance is ignorance."
+        "Uncertainty of held-out rows from surest to least sure: "
+        f"{percent(noise, 0)} of the variance is noise, {percent(disagreement, 0)} disagreement of "
+        f"the networks, {percent(distance, 0)} distance from the training rows."
     )
     return draw(
         lambda ax: plots.uncertainty_split(
-            aleatoric=found.aleatoric, epistemic=found.epistemic, ax=ax
+            noise=found.noise, disagreement=found.disagreement, distance=found.distance, ax=ax
+        ),
+        alt=alt,
+        height=4.2,
+    )
+
+
+def coverage_by_distance(found: Assessment, distances: Floats) -> Markup:
+    """Coverage of rows near the training rows and of rows far from them."""
+    alt = (
+        "Observed coverage of rows from nearest to furthest from the training rows; "
+        f"{percent(found.coverage)} is stated."
+    )
+    return draw(
+        lambda ax: plots.coverage_by_distance(
+            distance=distances, inside=found.inside, coverage=found.coverage, ax=ax
         ),
         alt=alt,
         height=4.0,
@@ -135,19 +169,3 @@ def errors(found: Assessment) -> Markup:
         alt=alt,
         height=4.2,
     )
-
-
-def tolerance(curve: plots.ToleranceCurveLike) -> Markup:
-    """How each tolerance did on inner held-out rows and outliers."""
-    alt = (
-        "Negative log-likelihood against tolerance, for rows like the training rows and for "
-        f"outliers; {curve.chosen:.3g} of the range was chosen."
-    )
-    return draw(lambda ax: plots.tolerance_curve(curve, ax=ax), alt=alt, height=3.9)
-
-
-def training(history: Any) -> Markup:
-    """Loss per epoch and member."""
-    epochs, members = history.shape
-    alt = f"Training loss of {members} members over {epochs} epochs."
-    return draw(lambda ax: plots.training_curves(history, ax=ax), alt=alt, height=3.4)

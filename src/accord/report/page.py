@@ -8,7 +8,38 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from accord._version import __version__
-from accord.workflows.wording import count, duration, number, percent
+from accord._wording import count, duration, number, percent
+
+# Names of the figures, their titles, what they mean, and how they are written.
+FIGURE_ROWS: tuple[tuple[str, str, str, str], ...] = (
+    ("rows", "rows", "rows with an observed target", "count"),
+    ("coverage", "coverage", "share inside their interval", "percent"),
+    ("mean_width", "mean width", "mean width of an interval, in target units", "number"),
+    ("median_width", "median width", "half of the intervals are narrower", "number"),
+    ("rmse", "RMSE", "root mean squared error of the mean, in target units", "number"),
+    ("mae", "MAE", "mean absolute error of the mean, in target units", "number"),
+    ("r2", "R²", "share of the target's variance explained", "number"),
+    ("nll", "NLL", "negative log-likelihood; lower is better", "number"),
+    (
+        "crps",
+        "CRPS",
+        "continuous ranked probability score, in target units; lower is better",
+        "number",
+    ),
+    ("ece", "ECE", "mean gap between stated and observed coverage", "percent"),
+    ("mce", "MCE", "largest such gap", "percent"),
+)
+
+VALIDATION_ROWS: tuple[tuple[str, str, str, str], ...] = (
+    ("agreement", "agreement", "probability of agreement under the rule", "number"),
+    ("bias", "bias", "mean of predicted minus observed", "number"),
+    (
+        "interval_score",
+        "interval score",
+        "width plus penalty for misses; lower is better",
+        "number",
+    ),
+)
 
 
 def render(template: str, **values: Any) -> str:

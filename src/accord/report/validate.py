@@ -6,23 +6,24 @@ from matplotlib.axes import Axes
 
 from accord.plots import style
 from accord.report import figures
-from accord.report.page import render
-from accord.report.vocabulary import FIGURE_ROWS, VALIDATION_ROWS
+from accord.report.page import FIGURE_ROWS, VALIDATION_ROWS, render
 from accord.workflows import ValidateResult
 
 
 def validate_report(result: ValidateResult) -> str:
     """A page on predictions, from :func:`accord.workflows.validate_predictions`."""
     found = result.found
+    dense = found is not None and found.has_density
     return render(
         "validate.html",
         result=result,
         verdict=result.verdict,
+        belief=result.belief,
         found=found,
         hero_wide=_hero(result, wide=True),
         hero_narrow=_hero(result, wide=False),
-        reliability=None if found is None else figures.reliability({"these predictions": found}),
-        errors=None if found is None else figures.errors(found),
+        reliability=figures.reliability({"these predictions": found}) if dense and found else None,
+        errors=figures.errors(found) if dense and found else None,
         figure_rows=(*VALIDATION_ROWS, *FIGURE_ROWS),
     )
 

@@ -1,23 +1,100 @@
-"""The library calls behind the command: each takes tables and returns a typed result."""
+"""The library calls behind the command: each takes tables and returns a typed result.
 
-from accord.workflows.assessment import Assessment
-from accord.workflows.catalogue import DatasetsResult, describe_datasets, export_dataset
-from accord.workflows.comparing import compare_methods
-from accord.workflows.comparison import CompareResult, MethodScore
-from accord.workflows.demonstration import DemoResult, demo
-from accord.workflows.drift import Drift
-from accord.workflows.effects import FeatureEffect
-from accord.workflows.evaluating import evaluate_table
-from accord.workflows.fitting import fit_table
-from accord.workflows.model import ModelCard, TableModel, load_model
-from accord.workflows.prediction import predict_table
-from accord.workflows.progress import Progress
-from accord.workflows.results import EvaluateResult, FitResult, PredictResult
-from accord.workflows.validating import ValidateResult, validate_predictions
-from accord.workflows.verdict import Verdict
+Each name is loaded on first use, so that a command pays only for what it needs.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from accord.workflows.compare import (
+        COLUMNS,
+        KINDS,
+        SPLIT_WORDS,
+        CompareResult,
+        MethodScore,
+        SplitKind,
+        compare_methods,
+    )
+    from accord.workflows.datasets import DatasetsResult, describe_datasets, export_dataset
+    from accord.workflows.demo import DemoResult, run_demo
+    from accord.workflows.drift import ColumnDrift, Drift, measure_drift
+    from accord.workflows.evaluate import EvaluateResult, evaluate_table
+    from accord.workflows.explain import FeatureEffect, UnusualRow
+    from accord.workflows.fit import FitResult, fit_table, parse_tolerance
+    from accord.workflows.methods import METHODS, Method
+    from accord.workflows.predict import PredictResult, load_model, predict_table
+    from accord.workflows.validate import ValidateResult, validate_predictions
+    from accord.workflows.verdict import QUARTILES, RULE, Reliability, Use, Verdict, reliability
+
+_HOMES = {
+    "compare": (
+        "COLUMNS",
+        "KINDS",
+        "SPLIT_WORDS",
+        "CompareResult",
+        "MethodScore",
+        "SplitKind",
+        "compare_methods",
+    ),
+    "datasets": (
+        "DatasetsResult",
+        "describe_datasets",
+        "export_dataset",
+    ),
+    "demo": (
+        "DemoResult",
+        "run_demo",
+    ),
+    "drift": (
+        "ColumnDrift",
+        "Drift",
+        "measure_drift",
+    ),
+    "evaluate": (
+        "EvaluateResult",
+        "evaluate_table",
+    ),
+    "explain": (
+        "FeatureEffect",
+        "UnusualRow",
+    ),
+    "fit": (
+        "FitResult",
+        "fit_table",
+        "parse_tolerance",
+    ),
+    "methods": (
+        "METHODS",
+        "Method",
+    ),
+    "predict": (
+        "PredictResult",
+        "load_model",
+        "predict_table",
+    ),
+    "validate": (
+        "ValidateResult",
+        "validate_predictions",
+    ),
+    "verdict": (
+        "QUARTILES",
+        "RULE",
+        "Reliability",
+        "Use",
+        "Verdict",
+        "reliability",
+    ),
+}
 
 __all__ = [
-    "Assessment",
+    "COLUMNS",
+    "KINDS",
+    "METHODS",
+    "QUARTILES",
+    "RULE",
+    "SPLIT_WORDS",
+    "ColumnDrift",
     "CompareResult",
     "DatasetsResult",
     "DemoResult",
@@ -25,20 +102,34 @@ __all__ = [
     "EvaluateResult",
     "FeatureEffect",
     "FitResult",
+    "Method",
     "MethodScore",
-    "ModelCard",
     "PredictResult",
-    "Progress",
-    "TableModel",
+    "Reliability",
+    "SplitKind",
+    "UnusualRow",
+    "Use",
     "ValidateResult",
     "Verdict",
     "compare_methods",
-    "demo",
     "describe_datasets",
     "evaluate_table",
     "export_dataset",
     "fit_table",
     "load_model",
+    "measure_drift",
+    "parse_tolerance",
     "predict_table",
+    "reliability",
+    "run_demo",
     "validate_predictions",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"accord.workflows.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'accord.workflows' has no attribute {name!r}")

@@ -4,14 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 from scipy import stats
 
+from accord._types import Bools, Floats
+from accord._wording import count, percent
+from accord.table_profile import TableProfile, as_floats
 from accord.tables import listed
-from accord.workflows.profile import TableProfile, as_floats
-from accord.workflows.wording import percent
-
-Floats = NDArray[np.float64]
 
 # Chance that an undrifted table is called drifted, over all its columns.
 _FALSE_ALARM = 0.01
@@ -59,15 +57,21 @@ class Drift:
         """The statement of drift, in plain words."""
         shifted = self.drifted
         if shifted:
+            verb = "is" if len(shifted) == 1 else "are"
             first = (
-                f"{len(shifted)} of {len(self.columns)} columns are distributed otherwise than in "
-                f"training: {listed(shifted)}."
+                f"{len(shifted)} of {count(len(self.columns), 'column')} {verb} distributed "
+                f"otherwise than in training: {listed(shifted)}."
             )
+        elif len(self.columns) == 1:
+            first = "The only column is distributed as in training."
         else:
-            first = f"All {len(self.columns)} columns are distributed as in training."
+            first = (
+                f"All {len(self.columns)} columns are distributed as in training, each by itself."
+            )
         second = (
-            f"{percent(self.unusual)} of the rows are unusual; {percent(self.unusual_expected)} "
-            "would be expected of rows like the training ones."
+            f"{percent(self.unusual)} of the rows are unlike the training rows; "
+            f"{percent(self.unusual_expected)} would be expected"
+            f"{': their combinations of values are new.' if self.many_unusual else '.'}"
         )
         third = ["The target itself is distributed otherwise than in training."]
         return [first, second, *(third if self.target.drifted else [])]
@@ -79,7 +83,7 @@ def measure_drift(
     y: Floats,
     usual_target: TableProfile,
     *,
-    unusual: NDArray[np.bool_],
+    unusual: Bools,
     unusual_expected: float,
 ) -> Drift:
     """Compare a table, column by column, with the profile of the training table."""

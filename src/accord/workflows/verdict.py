@@ -1,24 +1,43 @@
-"""Whether intervals can be believed, said in words."""
+"""Do the intervals hold, and are they any use? Both questions, answered in one sentence."""
 
 from dataclasses import dataclass
 from typing import Literal
 
+import numpy as np
+
+from accord._wording import count, number, percent
+from accord.assessment import Assessment, Group
 from accord.tables import printable
-from accord.workflows.assessment import Assessment
-from accord.workflows.wording import number, percent
 
 Level = Literal["good", "caution", "poor"]
-Finding = Literal["holds", "cautious", "slightly narrow", "narrow"]
+Belief = Literal["holds", "does not hold", "too few rows"]
 
-# Missing the stated coverage by less than this is worth a word, by more a warning.
-_SLIGHT = 0.05
-# Below this R² the columns hardly tell rows apart.
+# A shortfall below one percentage point does not matter, however many rows prove it.
+_NEGLIGIBLE = 0.01
+# With fewer misses than this above the stated ones, intervals still count as holding.
+_LARGEST_MARGIN = 0.1
+# Intervals must be this much narrower than without a model to be called useful.
+_USEFUL = 0.95
+# Wider than a linear model's by more than this, a linear model would serve better.
+_EXCESS = 0.05
+# Below this R² the columns say little about the target.
 _WEAK = 0.1
+
+RULE = (
+    "Intervals hold if the coverages that the data allow (the exact 95 % range) reach the stated "
+    "one and exclude twice as many misses as stated. They do not hold if the whole range is below "
+    "the stated coverage. In all other cases there are too few rows to tell. A shortfall of less "
+    "than one percentage point is not counted."
+)
+
+QUARTILES = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
+
+_RANK: dict[Level, int] = {"good": 0, "caution": 1, "poor": 2}
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judgement: how good, in a line, and in the sentences that support it."""
+    """A judgement: how good, in a sentence, and in the sentences that support it."""
 
     level: Level
     headline: str
@@ -26,100 +45,250 @@ class Verdict:
     remarks: tuple[str, ...] = ()
 
 
-def finding(assessment: Assessment) -> Finding:
-    """How the observed coverage compares with the stated one, allowing for the number of rows."""
-    low, high = assessment.covered_range
-    if high < assessment.coverage:
-        slight = assessment.coverage - assessment.covered <= _SLIGHT
-        return "slightly narrow" if slight else "narrow"
-    return "cautious" if low > assessment.coverage else "holds"
+@dataclass(frozen=True)
+class Reliability:
+    """Whether intervals contain what they state, as far as these rows can tell.
+
+    ``low`` and ``high`` are the coverages that the data allow.
+    """
+
+    belief: Belief
+    stated: float
+    covered: float
+    low: float
+    high: float
+    rows: int
+
+    @property
+    def level(self) -> Level:
+        levels: dict[Belief, Level] = {
+            "holds": "good",
+            "too few rows": "caution",
+            "does not hold": "poor",
+        }
+        return levels[self.belief]
+
+    @property
+    def too_wide(self) -> bool:
+        """Whether the intervals contain more than they state, beyond chance."""
+        return self.low > self.stated
+
+    def clause(self) -> str:
+        """The finding, as the beginning of a sentence."""
+        name = f"{percent(self.stated)} intervals"
+        if self.belief == "holds":
+            return f"The {name} hold"
+        if self.belief == "does not hold":
+            return f"The {name} do not hold"
+        return f"Too few rows to tell whether the {name} hold"
+
+    def allowed(self) -> str:
+        return f"the data allow {percent(self.low, 0)} to {percent(self.high, 0)}"
 
 
-LEVELS: dict[Finding, Level] = {
-    "holds": "good",
-    "cautious": "good",
-    "slightly narrow": "caution",
-    "narrow": "poor",
-}
-BELIEF: dict[Finding, str] = {
-    "holds": "the stated uncertainty can be believed.",
-    "cautious": "the stated uncertainty is larger than it needs to be.",
-    "slightly narrow": "the stated uncertainty is a little too small.",
-    "narrow": "the stated uncertainty is too small to be believed.",
-}
-_ON_NEW_ROWS: dict[Finding, str] = {
-    "holds": "The intervals hold on these rows.",
-    "cautious": "The intervals hold on these rows, and are wider than needed.",
-    "slightly narrow": "The intervals are a little too narrow on these rows.",
-    "narrow": "The intervals do not hold on these rows.",
-}
-_FIT: dict[tuple[bool, bool], tuple[Level, str]] = {
-    (True, True): ("good", "The intervals hold, also for unusual rows."),
-    (True, False): ("caution", "The intervals hold for rows like these, but not for unusual ones."),
-    (False, True): ("caution", "The intervals are a little too narrow."),
-    (False, False): ("poor", "The intervals are too narrow: do not rely on them yet."),
-}
+def reliability(found: Assessment) -> Reliability:
+    """The same test for every command: see ``RULE``.
+
+    >>> from accord.distributions import Normal
+    >>> y = np.linspace(-1.9, 1.9, 20)
+    >>> rows = np.arange(20)
+    >>> found = Assessment.of(Normal(np.zeros(20), 1.0), y, rows=rows, coverage=0.95)
+    >>> reliability(found).belief
+    'too few rows'
+    """
+    stated, (low, high) = found.coverage, found.covered_range
+    margin = min(1 - stated, _LARGEST_MARGIN)
+    if high < stated and stated - found.covered > _NEGLIGIBLE:
+        belief: Belief = "does not hold"
+    elif low >= stated - margin:
+        belief = "holds"
+    else:
+        belief = "too few rows"
+    return Reliability(belief, stated, found.covered, low, high, len(found))
 
 
-def fit_verdict(random: Assessment, unusual: Assessment, *, target: str) -> Verdict:
-    """The judgement on a model from rows held out at random and from the most unusual rows."""
-    inside, outside = finding(random), finding(unusual)
-    holds = inside in ("holds", "cautious"), outside in ("holds", "cautious")
-    level, headline = _FIT[holds]
-    if inside == "narrow":
-        level, headline = _FIT[False, False]
-    elif holds == (True, False) and outside == "slightly narrow":
-        headline = "The intervals hold for rows like these, and almost for unusual ones."
-    elif holds == (False, False):
-        level, headline = "caution", "The intervals are a little too narrow."
+@dataclass(frozen=True)
+class Use:
+    """Widths of intervals: the model's, and those that it takes without one.
+
+    ``without_model`` is the interval that contains as many of the target's own values; ``linear``
+    that of a linear model, None where there is none to compare with.
+    """
+
+    mean_width: float
+    median_width: float
+    without_model: float
+    linear: float | None = None
+
+    @property
+    def ratio(self) -> float:
+        return self.mean_width / self.without_model if self.without_model > 0 else float("inf")
+
+    @property
+    def excess(self) -> float:
+        """By what share the intervals are wider than a linear model's; 0 where they are not."""
+        return max(0.0, self.mean_width / self.linear - 1) if self.linear else 0.0
+
+    @property
+    def level(self) -> Level:
+        if self.ratio >= 1:
+            return "poor"
+        return "good" if self.ratio <= _USEFUL and self.excess <= _EXCESS else "caution"
+
+    def badge(self) -> str:
+        """The finding in a few words."""
+        if self.ratio >= 1:
+            return "No better than no model"
+        if self.ratio > _USEFUL:
+            return "Of little use"
+        return "Useful" if self.excess <= _EXCESS else "A linear model is sharper"
+
+    def clause(self) -> str:
+        """The finding, as the end of a sentence."""
+        if self.ratio <= _USEFUL and self.excess > _EXCESS:
+            return (
+                f"are {percent(1 - self.ratio, 0)} narrower than without a model, but "
+                f"{percent(self.excess, 0)} wider than those of a linear model"
+            )
+        if self.ratio <= _USEFUL:
+            return f"are {percent(1 - self.ratio, 0)} narrower than without a model"
+        if self.ratio < 1:
+            return "are hardly narrower than without a model"
+        return "are no narrower than without a model"
+
+    def sentence(self, target: str) -> str:
+        linear = f", with a linear model {number(self.linear)}" if self.linear else ""
+        return (
+            f"Width in units of {printable(target)}: mean {number(self.mean_width)}, median "
+            f"{number(self.median_width)}; without a model {number(self.without_model)}{linear}."
+        )
+
+
+def use_of(found: Assessment, *, linear: float | None = None) -> Use:
+    """The width of intervals beside that of the target's own distribution."""
+    return Use(found.mean_width, found.median_width, marginal_width(found), linear)
+
+
+def marginal_width(found: Assessment) -> float:
+    """Width of the interval that contains the stated share of the values without any model."""
+    tail = (1 - found.coverage) / 2
+    low, high = np.quantile(found.y, [tail, 1 - tail])
+    return float(high - low)
+
+
+def fit_verdict(held_out: Assessment, shifted: Assessment, use: Use, *, target: str) -> Verdict:
+    """The judgement on a model from rows held out, at random and for being unusual."""
+    usual, unusual = reliability(held_out), reliability(shifted)
+    level = worst(usual.level, use.level)
+    clause = usual.clause()
+    if usual.belief == "holds" and unusual.belief == "does not hold":
+        level = worst(level, "caution")
+        clause += " for rows like these but not for the most unusual ones"
     return Verdict(
         level,
-        headline,
-        coverage_sentence(random, unusual, target=target),
-        _remarks(random, unusual),
+        _joined(clause, usual, use),
+        f"{_inside(usual, 'held-out row')} {use.sentence(target)} {_of_unusual(unusual)}".strip(),
+        _remarks(held_out, shifted, usual, use),
     )
 
 
-def coverage_sentence(random: Assessment, unusual: Assessment, *, target: str) -> str:
-    """The plain summary of a fit."""
+def evaluation_verdict(
+    found: Assessment, use: Use, *, target: str, drifted: bool, seen: float
+) -> Verdict:
+    """The judgement on a model from new labelled rows; ``seen`` is the share of training rows."""
+    judged = reliability(found)
+    summary = f"{_inside(judged, 'row')} {use.sentence(target)}"
+    if seen > 0.5:
+        return Verdict(
+            "caution",
+            "These are the rows that the model was trained on: they cannot test it.",
+            summary,
+        )
+    level, headline = worst(judged.level, use.level), _joined(judged.clause(), judged, use)
+    if drifted:
+        level, headline = worst(level, "caution"), f"{headline[:-1]}; the data have drifted."
+    return Verdict(level, headline, summary)
+
+
+def belief_sentence(judged: Reliability) -> str:
+    """Whether stated uncertainty can be believed, for predictions from anywhere."""
+    inside = f"{percent(judged.covered)} of {count(judged.rows, 'row')} lie inside"
+    if judged.belief == "too few rows":
+        return (
+            f"Too few rows to tell whether the stated uncertainty can be believed: {inside}, "
+            f"{judged.allowed()}."
+        )
+    if judged.belief == "does not hold":
+        opening = "The stated uncertainty is too small"
+    elif judged.too_wide:
+        opening = "The stated uncertainty can be believed, and is larger than it needs to be"
+    else:
+        opening = "The stated uncertainty can be believed"
+    return f"{opening}: {inside} their {percent(judged.stated)} intervals ({judged.allowed()})."
+
+
+def worst(*levels: Level) -> Level:
+    """The least favourable of several levels."""
+    return max(levels, key=_RANK.__getitem__)
+
+
+def _joined(clause: str, judged: Reliability, use: Use) -> str:
+    """Reliability and use in one sentence."""
+    if judged.belief == "does not hold":
+        return f"{clause}: {percent(judged.covered)} of the rows lie inside. They {use.clause()}."
+    if judged.belief == "too few rows":
+        return f"{clause} ({judged.allowed()}); they {use.clause()}."
+    return f"{clause}{' and' if use.ratio <= _USEFUL else ', but'} {use.clause()}."
+
+
+def _inside(judged: Reliability, what: str) -> str:
     return (
-        f"{percent(random.coverage)} intervals cover {percent(random.covered)} of held-out rows "
-        f"and {percent(unusual.covered)} of the most unusual ones; typical width "
-        f"{number(random.typical_width)} ({printable(target)})."
+        f"{percent(judged.covered)} of {count(judged.rows, what)} lie in their "
+        f"{percent(judged.stated)} interval ({judged.allowed()})."
     )
 
 
-def _remarks(random: Assessment, unusual: Assessment) -> tuple[str, ...]:
+def _of_unusual(judged: Reliability) -> str:
+    if not judged.rows:
+        return ""
+    ends = {
+        "holds": "the intervals hold there too",
+        "does not hold": "the intervals do not hold there",
+        "too few rows": "too few rows to tell",
+    }
+    return (
+        f"Of the {count(judged.rows, 'most unusual row')}, predicted by models that had seen none "
+        f"of their kind, {percent(judged.covered)} lie inside: {ends[judged.belief]} "
+        f"({judged.allowed()})."
+    )
+
+
+def _remarks(
+    held_out: Assessment, shifted: Assessment, judged: Reliability, use: Use
+) -> tuple[str, ...]:
     remarks = []
-    if finding(random) == "cautious":
-        remarks.append("The intervals are wider than they need to be.")
-    if random.figures()["r2"] < _WEAK:
+    if use.excess > _EXCESS:
+        remarks.append("A linear model's intervals would be narrower: consider one.")
+    if judged.too_wide:
+        remarks.append("The intervals contain more than they state: they could be narrower.")
+    if held_out.figures()["r2"] < _WEAK:
         remarks.append(
             "The columns say little about the target: predictions differ little from its mean."
         )
-    if unusual.typical_width > 1.5 * random.typical_width:
-        ratio = unusual.typical_width / random.typical_width
+    if len(shifted) and shifted.mean_width > 1.5 * held_out.mean_width:
+        ratio = shifted.mean_width / held_out.mean_width
         remarks.append(
             f"For unusual rows the intervals are {number(ratio, 2)} times as wide: less is known "
             "there."
         )
-    low, high = unusual.covered_range
-    if high - low > 0.2:
-        remarks.append(
-            f"Only {len(unusual)} unusual rows were there to test on: their true coverage may be "
-            f"anywhere from {percent(low, 0)} to {percent(high, 0)}."
-        )
+    for group in held_out.groups(held_out.mean, QUARTILES):
+        if _falls_short(group, judged.stated):
+            inside = percent(group.covered)
+            remarks.append(f"In the {group.title} of the predictions, only {inside} lie inside.")
     return tuple(remarks)
 
 
-def evaluation_verdict(found: Assessment, *, target: str, drifted: bool) -> Verdict:
-    """The judgement on a model from new labelled rows."""
-    kind = finding(found)
-    level, headline = LEVELS[kind], _ON_NEW_ROWS[kind]
-    if drifted and level == "good":
-        level, headline = "caution", headline[:-1] + ", but the data have drifted."
-    summary = (
-        f"{percent(found.coverage)} intervals cover {percent(found.covered)} of "
-        f"{len(found):,} rows; typical width {number(found.typical_width)} ({printable(target)})."
-    )
-    return Verdict(level, headline, summary)
+def _falls_short(group: Group, stated: float) -> bool:
+    """Whether a group's coverage is below the stated one by more than chance and a margin."""
+    error = np.sqrt(stated * (1 - stated) / group.rows)
+    return bool(stated - group.covered > max(3 * error, 0.02))

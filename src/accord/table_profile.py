@@ -4,12 +4,10 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
-from scipy.stats import norm
+from scipy.special import ndtri
 
-from accord.workflows.wording import number
-
-Floats = NDArray[np.float64]
+from accord._types import Floats
+from accord._wording import number
 
 LEVELS = np.linspace(0, 1, 101)
 _CATEGORIES = 50
@@ -42,25 +40,25 @@ class TableProfile:
             shares = X.iloc[:, place].value_counts(normalize=True).head(_CATEGORIES)
             self.shares[self.names[place]] = {str(k): float(v) for k, v in shares.items()}
 
-    def strangeness(self, X: pd.DataFrame) -> Floats:
+    def deviations(self, X: pd.DataFrame) -> Floats:
         """How far each cell is from what was usual, in robust standard deviations.
 
         **Shape**: X (n, d) → (n, d).
         """
         X = X[self.names]
         missing = X.isna().to_numpy()
-        strange = np.zeros(X.shape)
+        deviation = np.zeros(X.shape)
         for name, shares in self.shares.items():
             known = [_from_rarity(shares.get(str(value), 0.0)) for value in X[name]]
-            strange[:, self.names.index(name)] = known
+            deviation[:, self.names.index(name)] = known
         numeric = [place for place, name in enumerate(self.names) if name not in self.shares]
         low, middle, high = self.quantiles[numeric][:, [16, 50, 84]].T
         spread = (high - low) / 2
         whole = np.ptp(self.quantiles[numeric], axis=1) / 4
         spread = np.where(spread > 0, spread, np.where(whole > 0, whole, 1.0))
-        strange[:, numeric] = np.abs(as_floats(X.iloc[:, numeric]) - middle) / spread
+        deviation[:, numeric] = np.abs(as_floats(X.iloc[:, numeric]) - middle) / spread
         gaps = np.array([_from_rarity(share) for share in self.missing])
-        return np.where(missing, gaps, strange)
+        return np.where(missing, gaps, deviation)
 
     def peculiarities(
         self, X: pd.DataFrame, *, limit: int = 3
@@ -69,9 +67,9 @@ class TableProfile:
 
         **Shape**: X (n, d).
         """
-        strange = self.strangeness(X)
+        deviation = self.deviations(X)
         found = []
-        for row, line in enumerate(strange):
+        for row, line in enumerate(deviation):
             order = np.argsort(-line, kind="stable")[:limit]
             places = [place for place in order if line[place] >= _REMARKABLE]
             names = [self.names[place] for place in places]
@@ -95,7 +93,7 @@ def as_floats(X: pd.DataFrame) -> Floats:
 
 def _from_rarity(share: float) -> float:
     """The normal deviation that a share of rows exceeds on either side."""
-    return float(norm.isf(max(share, _RAREST) / 2))
+    return float(-ndtri(max(share, _RAREST) / 2))
 
 
 def _shown(value: Any) -> str:

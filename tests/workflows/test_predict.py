@@ -27,15 +27,16 @@ def test_every_row_gets_an_answer_in_order(
     result = predict_table(fitted.model, new, output=out, id_column="house")
     table = pd.read_csv(out)
     assert list(table.columns) == [
-        *("house", "mean", "std", "lower", "upper", "aleatoric", "epistemic", "unusual")
+        *("house", "mean", "std", "lower", "upper"),
+        *("noise", "disagreement", "distance", "unusual"),
     ]
     assert tuple(table.columns) == result.columns
     assert list(table["house"]) == list(houses["house"])
     assert result.n_rows == len(table) == 150
     assert (table["lower"] < table["mean"]).all()
     assert (table["mean"] < table["upper"]).all()
-    total = np.hypot(table["aleatoric"], table["epistemic"])
-    np.testing.assert_allclose(total, table["std"], rtol=1e-6)
+    squares = table[["noise", "disagreement", "distance"]].pow(2).sum(axis=1)
+    np.testing.assert_allclose(np.sqrt(squares), table["std"], rtol=1e-6)
 
 
 def test_several_coverages_nest(fitted: FitResult, new: Path, tmp_path: Path) -> None:
@@ -55,7 +56,7 @@ def test_batches_do_not_change_the_answer(
     many["sold"] = pd.to_datetime(many["sold"])
     pq.write_table(pa.Table.from_pandas(many, preserve_index=False), tmp_path / "many.parquet")
     predict_table(fitted.model, tmp_path / "many.parquet", output=tmp_path / "whole.parquet")
-    monkeypatch.setattr("accord.workflows.prediction._BATCH_ROWS", 64)
+    monkeypatch.setattr("accord.workflows.predict._BATCH_ROWS", 64)
     predict_table(fitted.model, tmp_path / "many.parquet", output=tmp_path / "parts.parquet")
     whole, parts = (pd.read_parquet(tmp_path / f"{n}.parquet") for n in ("whole", "parts"))
     pd.testing.assert_frame_equal(whole, parts, rtol=1e-5)
@@ -80,7 +81,7 @@ def test_unseen_categories_and_gaps_are_predicted_and_counted(
 def test_a_wrong_cell_is_named_by_its_row_in_the_file(
     fitted: FitResult, houses: pd.DataFrame, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("accord.workflows.prediction._BATCH_ROWS", 64)
+    monkeypatch.setattr("accord.workflows.predict._BATCH_ROWS", 64)
     wrong = houses.drop(columns="price").astype({"area": object})
     wrong.loc[99, "area"] = "wide"
     wrong.to_csv(tmp_path / "wrong.csv", index=False)
@@ -154,6 +155,42 @@ def test_files_that_are_no_models(tmp_path: Path, new: Path) -> None:
     save(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "other.skops")
     with pytest.raises(OptionError, match="must come from 'accord fit', got a LinearRegression"):
         predict_table(tmp_path / "other.skops", new, output=tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("link", [None, "symbolic", "hard"])
+def test_no_output_is_an_input(
+    fitted: FitResult, new: Path, tmp_path: Path, link: str | None
+) -> None:
+    before, out = new.read_bytes(), tmp_path / "link.csv"
+    if link == "symbolic":
+        out.symlink_to(new)
+    elif link == "hard":
+        out.hardlink_to(new)
+    else:
+        out = new
+    with pytest.raises(OptionError, match="is also an input"):
+        predict_table(fitted.model, new, output=out, force=True)
+    assert new.read_bytes() == before
+
+
+def test_each_row_is_preprocessed_and_answered_once(
+    fitted: FitResult, new: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows: dict[str, int] = {}
+
+    def counted(name: str) -> None:
+        original = getattr(type(fitted.model), name)
+
+        def count(self: object, X: object) -> object:
+            rows[name] = rows.get(name, 0) + len(X)  # type: ignore[arg-type]
+            return original(self, X)
+
+        monkeypatch.setattr(type(fitted.model), name, count)
+
+    counted("transform")
+    counted("answer")
+    predict_table(fitted.model, new, output=tmp_path / "out.csv")
+    assert rows == {"transform": 150, "answer": 150}
 
 
 def test_outputs_have_a_known_suffix(fitted: FitResult, new: Path, tmp_path: Path) -> None:

@@ -1,16 +1,18 @@
-"""What each column does to the predicted mean and to its uncertainty, by permutation."""
+"""What each column does to predictions, and which rows are unlike the others."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
+from scipy.stats import rankdata
 
+from accord._progress import Progress, silent
+from accord._types import Floats
+from accord.assessment import Assessment
 from accord.distributions import Distribution
-from accord.workflows.profile import as_floats
+from accord.table_profile import TableProfile, as_floats
 
-Floats = NDArray[np.float64]
 Predict = Callable[[pd.DataFrame], Distribution]
 
 _ROWS = 400
@@ -19,6 +21,9 @@ _REPEATS = 3
 _COLUMNS = 40
 _COLUMNS_IF_WIDE = 15
 _WIDE = 200
+# A rank correlation with the prediction beyond this is called a direction.
+_CLEAR = 0.3
+_SHOWN_ROWS = 12
 
 
 @dataclass(frozen=True)
@@ -26,15 +31,38 @@ class FeatureEffect:
     """How far predictions move when a column is shuffled, in the target's units.
 
     ``mean`` and ``uncertainty`` are mean absolute changes of the predicted mean and standard
-    deviation.
+    deviation. ``direction`` is "rises" or "falls" if predictions do so with the column, else "".
     """
 
     name: str
     mean: float
     uncertainty: float
+    direction: str
 
 
-def feature_effects(predict: Predict, X: pd.DataFrame, *, random_state: int) -> list[FeatureEffect]:
+@dataclass(frozen=True)
+class UnusualRow:
+    """A row unlike the others: where it is, what was predicted, and in what it is unusual."""
+
+    row: int
+    observed: float
+    mean: float
+    lower: float
+    upper: float
+    peculiar: tuple[tuple[str, str], ...]
+
+    @property
+    def inside(self) -> bool:
+        return self.lower <= self.observed <= self.upper
+
+
+def feature_effects(
+    predict: Predict,
+    X: pd.DataFrame,
+    *,
+    random_state: int,
+    progress: Progress = silent,
+) -> list[FeatureEffect]:
     """Effects of the columns that matter most, the largest on the mean first.
 
     **Shape**: X (N, d).
@@ -46,13 +74,59 @@ def feature_effects(predict: Predict, X: pd.DataFrame, *, random_state: int) -> 
     wide = X.shape[1] > _WIDE
     names = _most_related(X, mean, std, limit=_COLUMNS_IF_WIDE if wide else _COLUMNS)
     found = []
-    for name in names:
+    for place, name in enumerate(names):
+        progress(place / len(names), "Explaining")
         copies = [_shuffled(X, name, rng) for _ in range(1 if wide else _REPEATS)]
         moved = predict(pd.concat(copies, ignore_index=True))
         change_of_mean = np.abs(np.asarray(moved.mean).reshape(len(copies), -1) - mean)
         change_of_std = np.abs(np.asarray(moved.std).reshape(len(copies), -1) - std)
-        found.append(FeatureEffect(name, float(change_of_mean.mean()), float(change_of_std.mean())))
+        found.append(
+            FeatureEffect(
+                name,
+                float(change_of_mean.mean()),
+                float(change_of_std.mean()),
+                _direction(X[[name]], mean),
+            )
+        )
     return sorted(found, key=lambda effect: -effect.mean)
+
+
+def most_unusual(
+    judged: Assessment,
+    X: pd.DataFrame,
+    *,
+    distance: Floats,
+    usual: TableProfile,
+    shown: int = _SHOWN_ROWS,
+) -> tuple[UnusualRow, ...]:
+    """The judged rows furthest from the training rows, with what is peculiar about each.
+
+    **Shape**: X (n, d), the judged rows; distance (n,).
+    """
+    order = np.argsort(-distance, kind="stable")[:shown]
+    peculiar = usual.peculiarities(X.iloc[order])
+    return tuple(
+        UnusualRow(
+            row=int(judged.rows[line]),
+            observed=float(judged.y[line]),
+            mean=float(judged.mean[line]),
+            lower=float(judged.lower[line]),
+            upper=float(judged.upper[line]),
+            peculiar=words,
+        )
+        for line, words in zip(order, peculiar, strict=True)
+    )
+
+
+def _direction(column: pd.DataFrame, mean: Floats) -> str:
+    if column.dtypes.iloc[0].kind == "O":
+        return ""
+    values = as_floats(column)[:, 0]
+    known = ~np.isnan(values)
+    if known.sum() < 3 or np.ptp(values[known]) == 0 or np.ptp(mean[known]) == 0:
+        return ""
+    related = float(np.corrcoef(rankdata(values[known]), rankdata(mean[known]))[0, 1])
+    return "" if abs(related) < _CLEAR else "rises" if related > 0 else "falls"
 
 
 def _shuffled(X: pd.DataFrame, name: str, rng: np.random.Generator) -> pd.DataFrame:

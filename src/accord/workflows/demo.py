@@ -9,12 +9,12 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from accord._paths import path_problem
+from accord._progress import Progress
 from accord.datasets import load
-from accord.tables import TableWriter, atomic_output, check_output
-from accord.workflows.fitting import fit_table
-from accord.workflows.prediction import predict_table
-from accord.workflows.progress import Progress, Silent
-from accord.workflows.results import FitResult, PredictResult
+from accord.tables import OptionError, TableWriter, atomic_output
+from accord.workflows.fit import FitResult, fit_table
+from accord.workflows.predict import PredictResult, predict_table
 
 _TARGET = "progression"
 _NEW_ROWS = 20
@@ -39,7 +39,7 @@ class DemoResult:
         }
 
 
-def demo(
+def run_demo(
     folder: str | Path = "accord-demo",
     *,
     write_report: Callable[[FitResult], str],
@@ -55,13 +55,13 @@ def demo(
     folder.mkdir(parents=True, exist_ok=True)
     names = ("patients.csv", "new-patients.csv", "model.skops", "report.html", "predictions.csv")
     train, new, model, report, predictions = (folder / name for name in names)
-    for path in (train, new, model, report, predictions):
-        check_output(path, force=force)
-    patients, strangers = _tables(seed)
-    for frame, path in ((patients, train), (strangers, new)):
+    if problem := path_problem([], (train, new, model, report, predictions), force=force):
+        raise OptionError(problem)
+    known, unknown = _tables(seed)
+    for frame, path in ((known, train), (unknown, new)):
         with atomic_output(path, force=force) as part, TableWriter(part) as writer:
             writer.write(pa.Table.from_pandas(frame, preserve_index=False))
-    result = fit_table(train, target=_TARGET, seed=seed, progress=progress or Silent())
+    result = fit_table(train, target=_TARGET, seed=seed, progress=progress)
     with atomic_output(model, force=force) as part:
         result.model.save(part)
     with atomic_output(report, force=force) as part:

@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from accord._types import Floats
+from accord._wording import count, number, percent
 from accord.agreement import (
     Agreement,
     DatasetRule,
@@ -15,8 +16,8 @@ from accord.agreement import (
     parse_rule,
     probability_of_agreement,
 )
+from accord.assessment import Assessment
 from accord.distributions import Normal
-from accord.metrics import coverage as share_covered
 from accord.metrics import interval_score
 from accord.tables import (
     OptionError,
@@ -27,23 +28,28 @@ from accord.tables import (
     quoted,
     read_table,
 )
-from accord.workflows.assessment import Assessment
-from accord.workflows.verdict import BELIEF, LEVELS, Level, Verdict, finding
-from accord.workflows.wording import count, number, percent
-
-Floats = NDArray[np.float64]
+from accord.workflows.verdict import (
+    Level,
+    Use,
+    Verdict,
+    belief_sentence,
+    reliability,
+    use_of,
+    worst,
+)
 
 _MINIMUM_ROWS = 10
-# Predictions without uncertainty are judged by their agreement alone.
-_HIGH, _LOW = 0.9, 0.5
+# From these shares on, predictions agree, and agree in part, unless a share is asked for.
+_AGREES, _IN_PART = 0.9, 0.5
 
 
 @dataclass(frozen=True)
 class ValidateResult:
     """Whether anybody's predictions agree with what was observed.
 
-    ``found`` is there for predictions that state their uncertainty; ``agreement`` holds one
-    probability per row, or a single one for a rule over all rows.
+    ``found`` is there for predictions that state their uncertainty, and ``belief`` says whether it
+    can be believed; ``agreement`` holds one probability per row, or a single one for a rule over
+    all rows. ``required`` is the share that was asked for, if one was.
     """
 
     source: str
@@ -52,12 +58,20 @@ class ValidateResult:
     mean: Floats
     found: Assessment | None
     verdict: Verdict
+    belief: Verdict | None
+    use: Use | None
+    required: float | None
     figures: dict[str, float]
     warnings: tuple[str, ...]
 
     @property
     def rule(self) -> str:
         return str(self.agreement.rule)
+
+    @property
+    def failed(self) -> bool:
+        """Whether agreement is below what was asked for."""
+        return self.required is not None and self.agreement.mean < self.required
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -66,7 +80,11 @@ class ValidateResult:
             "is_density": self.agreement.is_density,
             "route": self.agreement.route,
             "verdict": self.verdict.level,
+            "headline": self.verdict.headline,
             "summary": self.verdict.summary,
+            "required": self.required,
+            "failed": self.failed,
+            "uncertainty": None if self.belief is None else self.belief.level,
             "figures": self.figures,
             "warnings": list(self.warnings),
         }
@@ -82,12 +100,14 @@ def validate_predictions(
     upper: str | None = None,
     coverage: float = 0.95,
     rule: str | Rule | DatasetRule,
+    required: float | None = None,
     encoding: str = "utf-8",
 ) -> ValidateResult:
     """The probability of agreement between predictions and truth, and their reliability.
 
     Predictions with ``std`` are taken as Gaussian; without it they are values, and agreement is a
-    matter of yes or no. ``lower`` and ``upper`` are intervals meant to hold ``coverage``.
+    matter of yes or no. ``lower`` and ``upper`` are intervals meant to contain ``coverage``; where
+    they are given, it is they that are judged. ``required`` is the agreement that is asked for.
     """
     agreed = _rule(rule)
     if (lower is None) != (upper is None):
@@ -100,19 +120,41 @@ def validate_predictions(
     agreement = probability_of_agreement(
         predicted if dist is None else dist, y, agreed, random_state=0
     )
-    rows = np.arange(1, len(y) + 1)
-    found = None if dist is None else Assessment.of(dist, y, rows=rows, coverage=coverage)
-    figures = _figures(columns, agreement, found, coverage)
+    found = _found(columns, dist, coverage)
+    figures = _figures(columns, agreement, found)
     return ValidateResult(
         source=source.name,
         agreement=agreement,
         y=y,
         mean=predicted,
         found=found,
-        verdict=_verdict(agreement, found, figures, coverage),
+        verdict=_verdict(agreement, len(y), required),
+        belief=None if found is None else _belief(found),
+        use=None if found is None else use_of(found),
+        required=required,
         figures=figures,
         warnings=(f"{count(left_out, 'row')} with missing values left out.",) if left_out else (),
     )
+
+
+def _found(columns: dict[str, Floats], dist: Normal | None, coverage: float) -> Assessment | None:
+    """The uncertainty that was stated: the intervals given before those of the deviation."""
+    y, rows = columns["truth"], np.arange(1, len(columns["truth"]) + 1)
+    given = None
+    if "lower" in columns:
+        given = np.stack([columns["lower"], columns["upper"]], axis=1)
+        crossed = np.flatnonzero(given[:, 0] > given[:, 1])
+        if len(crossed):
+            raise TableError(
+                "lower ends must not exceed upper ends, got "
+                f"{given[crossed[0], 0]:g} and {given[crossed[0], 1]:g} in row {crossed[0] + 1}. "
+                "Correct the columns."
+            )
+    if dist is not None:
+        return Assessment.of(dist, y, rows=rows, coverage=coverage, interval=given)
+    if given is None:
+        return None
+    return Assessment.of_intervals(columns["mean"], given, y, rows=rows, coverage=coverage)
 
 
 def _rule(rule: str | Rule | DatasetRule) -> Rule | DatasetRule:
@@ -151,7 +193,7 @@ def _positive(deviation: Floats, name: str | None) -> Floats:
 
 
 def _figures(
-    columns: dict[str, Floats], agreement: Agreement, found: Assessment | None, coverage: float
+    columns: dict[str, Floats], agreement: Agreement, found: Assessment | None
 ) -> dict[str, float]:
     error = columns["mean"] - columns["truth"]
     figures = {
@@ -161,38 +203,56 @@ def _figures(
         "mae": float(np.mean(np.abs(error))),
         "bias": float(error.mean()),
     }
-    if found is not None:
-        figures |= {name: value for name, value in found.figures().items() if name not in figures}
-    if "lower" in columns:
-        interval = np.stack([columns["lower"], columns["upper"]], axis=1)
-        y = columns["truth"]
-        figures["interval_coverage"] = share_covered(y_true=y, interval=interval)
-        figures["interval_score"] = interval_score(y_true=y, interval=interval, coverage=coverage)
+    if found is None:
+        return figures
+    figures |= {name: value for name, value in found.figures().items() if name not in figures}
+    interval = np.stack([found.lower, found.upper], axis=1)
+    figures["interval_score"] = interval_score(
+        y_true=found.y, interval=interval, coverage=found.coverage
+    )
     return figures
 
 
-def _verdict(
-    agreement: Agreement, found: Assessment | None, figures: dict[str, float], coverage: float
-) -> Verdict:
-    rows = int(figures["rows"])
-    over = "over all rows together" if agreement.probability.ndim == 0 else "on average"
+def _verdict(agreement: Agreement, rows: int, required: float | None) -> Verdict:
+    """Does the model agree with the data by this rule?"""
     if agreement.is_density:
         amount = f"density {number(agreement.mean)}"
+        headline = (
+            f"The density of agreement is {number(agreement.mean)}: compare it with that of "
+            "another model."
+        )
+        level: Level = "caution"
     else:
         amount = f"probability {percent(agreement.mean)}"
-    headline = f"Agreement {amount.split(' ', 1)[1]}"
-    summary = (
-        f"Model and data agree ({agreement.rule}) with {amount} {over} ({count(rows, 'row')})."
+        level, answer = _answer(agreement.mean, required)
+        asked = f", {percent(required)} was asked for" if required is not None else ""
+        headline = (
+            f"The predictions {answer}: agreement {percent(agreement.mean)} "
+            f"({agreement.rule}{asked})."
+        )
+    over = "over all rows together" if agreement.probability.ndim == 0 else "on average"
+    return Verdict(
+        level,
+        headline,
+        f"Model and data agree ({agreement.rule}) with {amount} {over} ({count(rows, 'row')}).",
     )
-    if "interval_coverage" in figures:
-        inside = percent(figures["interval_coverage"])
-        summary += f" The {percent(coverage)} intervals given cover {inside} of the rows."
-    if found is None:
-        level: Level = "good" if agreement.is_density or agreement.mean >= _HIGH else "caution"
-        return Verdict(level if agreement.mean >= _LOW else "poor", f"{headline}.", summary)
-    summary += (
-        f" {percent(found.coverage)} intervals cover {percent(found.covered)}; typical width "
-        f"{number(found.typical_width)}."
+
+
+def _answer(share: float, required: float | None) -> tuple[Level, str]:
+    if required is not None:
+        return ("good", "agree with the data") if share >= required else _disagree()
+    if share >= _AGREES:
+        return "good", "agree with the data"
+    return ("caution", "agree with the data in part") if share >= _IN_PART else _disagree()
+
+
+def _disagree() -> tuple[Level, str]:
+    return "poor", "do not agree with the data"
+
+
+def _belief(found: Assessment) -> Verdict:
+    """Can the stated uncertainty be believed, and is it narrow enough to be of use?"""
+    judged, use = reliability(found), use_of(found)
+    return Verdict(
+        worst(judged.level, use.level), belief_sentence(judged), use.sentence("the observed values")
     )
-    kind = finding(found)
-    return Verdict(LEVELS[kind], f"{headline}; {BELIEF[kind]}", summary)

@@ -25,16 +25,18 @@ def test_agreement_is_the_probability_that_the_model_lands_near_the_truth(
     z = (predictions["y"] - predictions["m"]) / 0.5
     expected = norm.cdf(z + 1) - norm.cdf(z - 1)
     np.testing.assert_allclose(result.agreement.probability, expected, rtol=1e-6)
-    assert result.verdict.level == "good"
     assert result.found is not None
-    assert "can be believed" in result.verdict.headline
+    assert result.belief is not None
+    assert result.belief.level == "good"
+    assert result.belief.headline.startswith("The stated uncertainty can be believed")
 
 
 def test_overconfidence_is_called_so(predictions: pd.DataFrame) -> None:
     bold = predictions.assign(s=0.1)
     result = validate_predictions(bold, truth="y", mean="m", std="s", rule="within 0.5")
-    assert result.verdict.level == "poor"
-    assert "too small" in result.verdict.headline
+    assert result.belief is not None
+    assert result.belief.level == "poor"
+    assert "too small" in result.belief.headline
 
 
 def test_values_without_uncertainty_agree_or_not(predictions: pd.DataFrame) -> None:
@@ -57,7 +59,9 @@ def test_given_intervals_are_judged(predictions: pd.DataFrame) -> None:
         predictions, truth="y", mean="m", lower="lo", upper="hi", rule="within 5%"
     )
     inside = np.abs(predictions["y"] - predictions["m"]) <= 1
-    assert result.figures["interval_coverage"] == pytest.approx(inside.mean())
+    assert result.figures["coverage"] == pytest.approx(inside.mean())
+    assert result.found is not None
+    assert not result.found.has_density
     with pytest.raises(OptionError, match="both ends"):
         validate_predictions(predictions, truth="y", mean="m", lower="lo", rule="within 1")
 
@@ -80,3 +84,36 @@ def test_bad_requests(predictions: pd.DataFrame) -> None:
         )
     with pytest.raises(TableError, match="at least 10 whole rows, got 3"):
         validate_predictions(predictions[:3], truth="y", mean="m", rule="within 1")
+
+
+def test_the_tick_answers_the_question_asked(predictions: pd.DataFrame) -> None:
+    result = validate_predictions(predictions, truth="y", mean="m", std="s", rule="within 0.05")
+    assert result.agreement.mean < 0.2
+    assert result.verdict.level == "poor"
+    assert result.verdict.headline.startswith("The predictions do not agree with the data")
+    assert result.belief is not None
+    assert result.belief.level == "good"
+
+
+def test_the_intervals_given_are_judged_not_those_of_the_deviation(
+    predictions: pd.DataFrame,
+) -> None:
+    narrow = predictions.assign(lo=predictions["m"] - 0.3, hi=predictions["m"] + 0.3)
+    columns = {"truth": "y", "mean": "m", "rule": "within 1"}
+    by_deviation = validate_predictions(narrow, std="s", **columns)
+    by_interval = validate_predictions(narrow, std="s", lower="lo", upper="hi", **columns)
+    assert by_deviation.belief is not None
+    assert by_interval.belief is not None
+    assert by_deviation.belief.level == "good"
+    assert by_interval.belief.level == "poor"
+    with pytest.raises(TableError, match="must not exceed upper ends"):
+        validate_predictions(narrow, lower="hi", upper="lo", **columns)
+
+
+def test_an_agreement_can_be_asked_for(predictions: pd.DataFrame) -> None:
+    columns = {"truth": "y", "mean": "m", "rule": "within 0.5"}
+    assert validate_predictions(predictions, required=0.6, **columns).failed is False
+    failed = validate_predictions(predictions, required=0.9, **columns)
+    assert failed.failed
+    assert failed.verdict.level == "poor"
+    assert "90 % was asked for" in failed.verdict.headline

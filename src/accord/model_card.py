@@ -1,6 +1,7 @@
 """The model card: where a model comes from, how it was made, what it is not good for."""
 
 import platform
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -8,36 +9,63 @@ from typing import Any
 import numpy as np
 
 from accord._version import __version__
+from accord._wording import number, percent
+from accord.assessment import Assessment
 from accord.tables import Table, TrainingData
-from accord.workflows.assessment import Assessment
-from accord.workflows.model import ModelCard
-from accord.workflows.wording import number, percent
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow")
 _FEW_ROWS = 200
 
 
+@dataclass(frozen=True)
+class ModelCard:
+    """Where a model comes from and what is known about it; JSON throughout.
+
+    ``held_out`` and ``unusual`` are figures of rows that the predicting models had not seen.
+    """
+
+    source: str
+    sha256: str
+    target: str
+    n_rows: int
+    n_columns: int
+    coverage: float
+    settings: dict[str, Any]
+    leaderboard: list[dict[str, Any]]
+    held_out: dict[str, float]
+    unusual: dict[str, float]
+    limits: list[str]
+    versions: dict[str, str]
+    created: str
+    target_range: tuple[float, float]
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
 def make_card(
-    source: Table,
+    table: Table,
     data: TrainingData,
     *,
-    random: Assessment,
-    unusual: Assessment,
+    held_out: Assessment,
+    shifted: Assessment,
+    leaderboard: list[dict[str, Any]],
     settings: dict[str, Any],
 ) -> ModelCard:
     """All that should be known about a model, kept inside its file."""
     exact = data.y[data.exact]
     return ModelCard(
-        source=source.name,
-        sha256=source.sha256,
+        source=table.name,
+        sha256=table.sha256,
         target=data.schema.target,
         n_rows=len(data.y),
         n_columns=len(data.schema.columns),
-        coverage=random.coverage,
+        coverage=held_out.coverage,
         settings=settings,
-        held_out=random.figures(),
-        unusual=unusual.figures(),
-        limits=_limits(data, random, unusual),
+        leaderboard=leaderboard,
+        held_out=held_out.figures(),
+        unusual=shifted.figures(),
+        limits=_limits(data, held_out, shifted),
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         target_range=(float(exact.min()), float(exact.max())),
@@ -55,13 +83,13 @@ def installed_versions() -> dict[str, str]:
     return found
 
 
-def _limits(data: TrainingData, random: Assessment, unusual: Assessment) -> list[str]:
+def _limits(data: TrainingData, held_out: Assessment, shifted: Assessment) -> list[str]:
     exact = data.y[data.exact]
     limits = [
-        f"Trained on targets from {number(exact.min())} to {number(exact.max())}; means outside "
-        "that range cannot be predicted.",
-        f"Coverage was measured on {len(random):,} random and {len(unusual):,} unusual rows of one "
-        "table. Rows from elsewhere may differ: look at the 'unusual' column, and use 'accord "
+        f"Trained on targets from {number(exact.min())} to {number(exact.max())}: predictions "
+        "outside that range are guesses.",
+        f"Coverage was measured on {len(held_out):,} held-out and {len(shifted):,} unusual rows of "
+        "one table. Rows from elsewhere may differ: look at the 'unusual' column, and use 'accord "
         "evaluate' once true values are known.",
         "Effects of columns describe the model, not causes.",
     ]

@@ -1,13 +1,21 @@
-"""A prediction for each row of a file, read and written piece by piece."""
+"""A prediction for each row of a file, read and written batch by batch."""
 
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from accord import persistence
+from accord._paths import path_problem
+from accord._progress import Progress, silent
+from accord._types import Bools
+from accord.assessment import uncertainty_parts
+from accord.table_regressor import TableRegressor
 from accord.tables import (
     OptionError,
     Schema,
@@ -22,23 +30,58 @@ from accord.tables import (
     conform,
     listed,
     open_table,
+    quoted,
     refuse_unknown_suffix,
 )
-from accord.workflows.model import TableModel, load_model
-from accord.workflows.progress import Progress, Silent
-from accord.workflows.results import PredictResult
 
 _BATCH_ROWS = 16_384
 # Wide tables get shorter batches: about this many cells at a time.
 _BATCH_CELLS = 2**21
+_PARTS = ("noise", "disagreement", "distance")
+
+
+@dataclass(frozen=True)
+class PredictResult:
+    """Where predictions were written, how many, and what was odd about the input."""
+
+    path: Path
+    n_rows: int
+    n_unusual: int
+    columns: tuple[str, ...]
+    warnings: tuple[str, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "output": str(self.path),
+            "rows": self.n_rows,
+            "unusual": self.n_unusual,
+            "columns": list(self.columns),
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def load_model(path: str | Path) -> TableRegressor:
+    """Load what :meth:`TableRegressor.save` wrote; any other file is refused."""
+    path = Path(path)
+    if problem := path_problem([path], []):
+        raise OptionError(problem)
+    model = persistence.load(path)
+    if not isinstance(model, TableRegressor):
+        raise OptionError(
+            f"model file {quoted(path.name)} must come from 'accord fit', got a "
+            f"{type(model).__name__}. Load it with accord.load in Python."
+        )
+    return model
 
 
 def predict_table(
-    model: str | Path | TableModel,
+    model: str | Path | TableRegressor,
     table: str | Path,
     *,
     output: str | Path,
-    coverages: Sequence[float] = (0.95,),
+    coverages: Sequence[float] = (),
     id_column: str | None = None,
     by_name: bool = False,
     encoding: str = "utf-8",
@@ -47,15 +90,19 @@ def predict_table(
 ) -> PredictResult:
     """Predict every row of a CSV or Parquet file, in order, into a CSV or Parquet file.
 
-    Columns: the id if one is named, mean, std, a lower and an upper bound per coverage, aleatoric,
-    epistemic, unusual. The output appears whole or not at all. Memory does not grow with the file.
+    Columns: the id if one is named, mean, std, a lower and an upper bound per coverage (by default
+    the model's), noise, disagreement, distance, unusual. The output appears whole or not at all.
+    Memory does not grow with the file.
     """
     start = time.perf_counter()
-    progress = progress or Silent()
+    progress = progress or silent
+    files = [table] if isinstance(model, TableRegressor) else [model, table]
+    if problem := path_problem(files, [output], force=force):
+        raise OptionError(problem)
     output = check_output(refuse_unknown_suffix(output), force=force)
-    model = model if isinstance(model, TableModel) else load_model(model)
-    schema = model.schema
-    names = _output_columns(coverages, id_column)
+    model = model if isinstance(model, TableRegressor) else load_model(model)
+    schema, shares = model.schema_, tuple(coverages) or (model.coverage,)
+    names = _output_columns(shares, id_column)
     needed = schema.names + ([id_column] if id_column else [])
     rows, unusual, surprises = 0, 0, Surprises()
     batch_rows = max(64, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(needed))))
@@ -65,16 +112,15 @@ def predict_table(
         TableWriter(part) as writer,
     ):
         _check_stream(stream, schema, id_column, by_name)
-        progress.plan(1.0)
-        progress.stage("Predicting", weight=1.0)
+        progress(0.0, "Predicting")
         for batch in stream.batches:
-            X, odd, _ = conform(batch, schema, source=stream.name, first_row=rows + 1)
-            answer, flagged = _predict_batch(model, X, coverages)
+            X, odd, unlike = conform(batch, schema, source=stream.name, first_row=rows + 1)
+            answer, flagged = _predict_batch(model, X, shares, unlike)
             if id_column is not None:
                 answer = answer.add_column(0, id_column, batch.column(id_column))
             writer.write(answer)
             rows, unusual, surprises = rows + batch.num_rows, unusual + flagged, surprises + odd
-            progress.advance(stream.position())
+            progress(stream.position(), "Predicting")
         if not rows:
             raise TableError(f"{stream.name} has column names but no rows. Nothing to predict.")
     return PredictResult(
@@ -98,23 +144,21 @@ def _check_stream(
 
 
 def _predict_batch(
-    model: TableModel, X: pd.DataFrame, coverages: Sequence[float]
+    model: TableRegressor, X: pd.DataFrame, coverages: Sequence[float], unlike: Bools
 ) -> tuple[pa.Table, int]:
-    """Predictions for a batch, and how many of its rows are unusual."""
-    features = model.features(X)
-    unusual = model.trust.is_unusual(features)
-    dist = model.distribution(features, unusual=unusual)
+    """Predictions for a batch, and how many of its rows are unusual.
+
+    ``unlike`` are rows that hold what no training row held, wherever their numbers lie.
+    """
+    dist, unusual = model.answer(model.transform(X))
+    unusual = unusual | unlike
     columns = {"mean": np.asarray(dist.mean), "std": np.asarray(dist.std)}
     for coverage in coverages:
         lower, upper = interval_names(coverage, alone=len(coverages) == 1)
         ends = np.asarray(dist.interval(coverage))
         columns |= {lower: ends[:, 0], upper: ends[:, 1]}
-    columns |= {
-        "aleatoric": np.asarray(dist.aleatoric),
-        "epistemic": np.asarray(dist.epistemic),
-        "unusual": unusual,
-    }
-    return pa.table(columns), int(unusual.sum())
+    columns |= dict(zip(_PARTS, uncertainty_parts(dist), strict=True))
+    return pa.table({**columns, "unusual": unusual}), int(unusual.sum())
 
 
 def _output_columns(coverages: Sequence[float], id_column: str | None) -> list[str]:
@@ -123,7 +167,7 @@ def _output_columns(coverages: Sequence[float], id_column: str | None) -> list[s
         raise OptionError(
             f"coverages must differ, got {listed(f'{c:g}' for c in coverages)}. Name each once."
         )
-    names = ["mean", "std", *bounds, "aleatoric", "epistemic", "unusual"]
+    names = ["mean", "std", *bounds, *_PARTS, "unusual"]
     if id_column in names:
         raise OptionError(
             f"the id column must not be called like a prediction, got '{id_column}'. Rename it."

@@ -4,10 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from accord.table_profile import TableProfile
 from accord.tables import OptionError, TableError
-from accord.workflows import FitResult, evaluate_table
-from accord.workflows.drift import measure_drift
-from accord.workflows.profile import TableProfile
+from accord.workflows import FitResult, evaluate_table, measure_drift
 
 
 def fresh(n: int, *, seed: int, shift: float = 0.0) -> pd.DataFrame:
@@ -26,6 +25,7 @@ def fresh(n: int, *, seed: int, shift: float = 0.0) -> pd.DataFrame:
 def test_rows_of_the_same_kind_hold_and_have_not_drifted(fitted: FitResult) -> None:
     result = evaluate_table(fitted.model, fresh(300, seed=5))
     assert result.verdict.level == "good"
+    assert result.verdict.headline.startswith("The 95 % intervals hold and are")
     assert result.found.covered > 0.9
     assert result.drift.drifted == []
     assert "distributed as in training" in result.drift.sentences()[0]
@@ -38,12 +38,19 @@ def test_larger_houses_are_noticed(fitted: FitResult) -> None:
     assert "town" not in result.drift.drifted
     assert result.drift.unusual > 0.3
     assert result.drift.target.drifted
+    assert "the data have drifted" in result.verdict.headline
     assert result.unusual_rows[0].peculiar[0][0] == "area"
 
 
 def test_the_training_table_itself_is_no_test(fitted: FitResult, houses: pd.DataFrame) -> None:
     result = evaluate_table(fitted.model, houses)
-    assert "trained on this very table" in result.warnings[0]
+    assert result.verdict.level == "caution"
+    assert "trained on: they cannot test it" in result.verdict.headline
+    assert "About 100 % of these rows were trained on" in result.warnings[0]
+    sold = houses.assign(sold=pd.to_datetime(houses["sold"]))
+    mixed = evaluate_table(fitted.model, pd.concat([sold.iloc[:50], fresh(100, seed=3)]))
+    assert "About 33 % of these rows were trained on" in mixed.warnings[0]
+    assert not evaluate_table(fitted.model, fresh(50, seed=3)).warnings
 
 
 def test_rows_without_a_target_are_left_out(fitted: FitResult) -> None:
@@ -122,3 +129,16 @@ def test_drift_is_found(column: str, change: object) -> None:
         unusual_expected=0.05,
     )
     assert drift.drifted == [column]
+
+
+def test_drift_sentences_do_not_contradict_themselves() -> None:
+    from accord.workflows import ColumnDrift, Drift
+
+    same = ColumnDrift("x", 0.02, 0.8, False)
+    one = Drift((same,), same, unusual=0.05, unusual_expected=0.05, n_rows=200)
+    assert one.sentences()[0] == "The only column is distributed as in training."
+    assert not one.any
+    mixed = Drift((same, same), same, unusual=0.4, unusual_expected=0.05, n_rows=200)
+    assert mixed.any
+    assert "each by itself" in mixed.sentences()[0]
+    assert "their combinations of values are new" in mixed.sentences()[1]

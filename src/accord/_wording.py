@@ -38,13 +38,13 @@ def percent(share: float, decimals: int | None = None) -> str:
     return f"{text} %"
 
 
-def count(n: int, what: str) -> str:
+def count(n: int, what: str, several: str = "") -> str:
     """A number of things.
 
-    >>> count(1, "row"), count(1200, "row")
-    ('1 row', '1,200 rows')
+    >>> count(1, "row"), count(1200, "row"), count(2, "category", "categories")
+    ('1 row', '1,200 rows', '2 categories')
     """
-    return f"{n:,} {what}" + ("" if n == 1 else "s")
+    return f"{n:,} {what if n == 1 else several or what + 's'}"
 
 
 def listed_plainly(names: Sequence[str]) -> str:

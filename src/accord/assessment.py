@@ -1,0 +1,225 @@
+"""Predictions beside what came true: coverage, width and errors of the same rows."""
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from accord._types import Bools, Floats
+from accord.distributions import Distribution
+from accord.metrics import ReliabilityCurve, crps
+
+_LEVELS = np.arange(1, 20) / 20
+
+
+@dataclass(frozen=True)
+class Group:
+    """Some of the rows: what they have in common, how many they are, and their coverage."""
+
+    title: str
+    rows: int
+    covered: float
+    mean_width: float
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Rows, what was predicted for them and what was observed.
+
+    ``pit`` is F(y), the probability that the prediction gave to values up to the observed one.
+    ``rows`` are row numbers in the file, from 1. ``noise``, ``disagreement`` and ``distance`` are
+    the three parts of ``std``: their squares add up to its square. Predictions that state
+    intervals only have NaN for all that needs a distribution.
+
+    **Shape**: arrays (N,).
+    """
+
+    rows: NDArray[np.int64]
+    y: Floats
+    mean: Floats
+    std: Floats
+    noise: Floats
+    disagreement: Floats
+    distance: Floats
+    lower: Floats
+    upper: Floats
+    pit: Floats
+    log_density: Floats
+    crps: Floats
+    coverage: float
+
+    @classmethod
+    def of(
+        cls,
+        dist: Distribution,
+        y: ArrayLike,
+        *,
+        rows: ArrayLike,
+        coverage: float,
+        interval: Floats | None = None,
+    ) -> "Assessment":
+        """Compare predictive distributions with observed values.
+
+        ``interval``, of shape (N, 2), takes the place of the distributions' own intervals.
+
+        >>> from accord.distributions import Normal
+        >>> Assessment.of(Normal([0.0, 0.0], 1.0), [0.5, 3.0], rows=[1, 2], coverage=0.95).covered
+        0.5
+        """
+        values = np.asarray(y, dtype=np.float64)
+        ends = np.asarray(dist.interval(coverage)) if interval is None else interval
+        noise, disagreement, distance = uncertainty_parts(dist)
+        return cls(
+            rows=np.asarray(rows, dtype=np.int64),
+            y=values,
+            mean=np.asarray(dist.mean),
+            std=np.asarray(dist.std),
+            noise=noise,
+            disagreement=disagreement,
+            distance=distance,
+            lower=ends[:, 0],
+            upper=ends[:, 1],
+            pit=np.asarray(dist.cdf(values)),
+            log_density=np.asarray(dist.log_prob(values)),
+            crps=np.asarray(crps(y_true=values, dist=dist, average=False)),
+            coverage=coverage,
+        )
+
+    @classmethod
+    def of_intervals(
+        cls, mean: Floats, interval: Floats, y: Floats, *, rows: ArrayLike, coverage: float
+    ) -> "Assessment":
+        """Compare intervals, known without a distribution, with observed values.
+
+        **Shape**: mean and y (N,), interval (N, 2).
+        """
+        names = ("std", "noise", "disagreement", "distance", "pit", "log_density", "crps")
+        unknown = dict.fromkeys(names, np.full(len(y), np.nan))
+        number = np.asarray(rows, dtype=np.int64)
+        lower, upper = interval.T
+        return cls(
+            rows=number, y=y, mean=mean, lower=lower, upper=upper, coverage=coverage, **unknown
+        )
+
+    @classmethod
+    def join(cls, parts: "list[Assessment]") -> "Assessment":
+        """Several assessments of different rows as one, in the order of the rows."""
+        order = np.argsort(np.concatenate([part.rows for part in parts]), kind="stable")
+        return cls(
+            **_columns(lambda n: np.concatenate([getattr(part, n) for part in parts])[order]),
+            coverage=parts[0].coverage,
+        )
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def __getitem__(self, chosen: Any) -> "Assessment":
+        """Some of the rows."""
+        return Assessment(
+            **_columns(lambda name: getattr(self, name)[chosen]), coverage=self.coverage
+        )
+
+    @property
+    def has_density(self) -> bool:
+        """Whether distributions were predicted, not intervals only."""
+        return len(self) > 0 and bool(np.isfinite(self.pit).all())
+
+    @property
+    def inside(self) -> Bools:
+        """Which observations lie in their intervals."""
+        return np.asarray((self.lower <= self.y) & (self.y <= self.upper))
+
+    @property
+    def covered(self) -> float:
+        """Share of the observations inside their intervals."""
+        return float(self.inside.mean()) if len(self) else float("nan")
+
+    @property
+    def covered_range(self) -> tuple[float, float]:
+        """The coverages that so many rows allow: the exact (Clopper–Pearson) 95 % interval."""
+        from scipy import stats  # slow to import, and not needed to predict
+
+        if not len(self):
+            return 0.0, 1.0
+        found = stats.binomtest(int(self.inside.sum()), len(self)).proportion_ci(method="exact")
+        return float(found.low), float(found.high)
+
+    @property
+    def mean_width(self) -> float:
+        return float(np.mean(self.upper - self.lower)) if len(self) else float("nan")
+
+    @property
+    def median_width(self) -> float:
+        return float(np.median(self.upper - self.lower)) if len(self) else float("nan")
+
+    @property
+    def variance_shares(self) -> tuple[float, float, float]:
+        """What noise, disagreement and distance contribute to the variance of all rows."""
+        parts = [
+            float(np.sum(np.square(part)))
+            for part in (self.noise, self.disagreement, self.distance)
+        ]
+        total = sum(parts) or 1.0
+        return parts[0] / total, parts[1] / total, parts[2] / total
+
+    def groups(self, values: Floats, titles: tuple[str, ...]) -> list[Group]:
+        """Coverage in equally large groups of rows, from small to large ``values``.
+
+        Coverage that holds for all rows together may still be too high for some and too low for
+        others: this is where that shows.
+        """
+        order = np.argsort(values, kind="stable")
+        found = []
+        for title, places in zip(titles, np.array_split(order, len(titles)), strict=True):
+            if len(places):
+                part = self[places]
+                found.append(Group(title, len(part), part.covered, part.mean_width))
+        return found
+
+    def reliability(self) -> ReliabilityCurve:
+        """Observed share inside central intervals of 5 %, 10 %, … 95 %."""
+        observed = (np.abs(2 * self.pit - 1)[:, None] <= _LEVELS).mean(axis=0)
+        return ReliabilityCurve(_LEVELS, observed, len(self))
+
+    def figures(self) -> dict[str, float]:
+        """The numbers worth writing down, by name."""
+        if not len(self):
+            return {"rows": 0.0}
+        error = self.y - self.mean
+        spread = float(np.sum((self.y - self.y.mean()) ** 2))
+        found = {
+            "rows": float(len(self)),
+            "coverage": self.covered,
+            "mean_width": self.mean_width,
+            "median_width": self.median_width,
+            "rmse": float(np.sqrt(np.mean(error**2))),
+            "mae": float(np.mean(np.abs(error))),
+            "r2": 1 - float(np.sum(error**2)) / spread if spread > 0 else float("nan"),
+        }
+        if not self.has_density:
+            return found
+        curve = self.reliability()
+        return found | {
+            "nll": -float(np.mean(self.log_density)),
+            "crps": float(np.mean(self.crps)),
+            "ece": curve.ece,
+            "mce": curve.mce,
+        }
+
+
+def uncertainty_parts(dist: Distribution) -> tuple[Floats, Floats, Floats]:
+    """Noise, disagreement and distance of each row, as standard deviations."""
+    names = ("noise", "disagreement", "distance")
+    if all(hasattr(dist, name) for name in names):
+        parts = [getattr(dist, name) for name in names]
+    else:
+        parts = [dist.aleatoric, dist.epistemic, np.zeros(dist.shape)]
+    noise, disagreement, distance = (np.asarray(part, dtype=np.float64) for part in parts)
+    return noise, disagreement, distance
+
+
+def _columns(make: Any) -> dict[str, Any]:
+    """A new array for each of an assessment's columns."""
+    names = [field.name for field in fields(Assessment) if field.name != "coverage"]
+    return {name: make(name) for name in names}

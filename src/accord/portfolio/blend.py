@@ -1,0 +1,210 @@
+"""The models in use, as one predictive distribution per row."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import minimize_scalar
+
+from accord._types import Floats, Indices
+from accord.distributions import (
+    Decomposed,
+    Distribution,
+    Log,
+    Mixture,
+    Normal,
+    StudentT,
+    Transformed,
+)
+from accord.portfolio.components import Calibration, Components, mean_score
+from accord.portfolio.models import Model
+from accord.portfolio.selection import blended
+from accord.portfolio.targets import TargetScale
+
+# The factor on all deviations of a blend, beside each model's own.
+_COMMON_FACTOR = (math.log(0.5), math.log(2.0))
+# A local tolerance can double a logarithm's spread, not more: means would grow without bound.
+_LARGEST_LOG_STD = 1.5
+
+
+@dataclass(frozen=True)
+class Member:
+    """A model of the blend: its calibration, its share, and the scale of its targets."""
+
+    name: str
+    model: Model
+    scale: TargetScale
+    calibration: Calibration
+    weight: float
+
+
+@dataclass(frozen=True)
+class LocalTolerance:
+    """τ = g · (τ₀ + κ s) + what lies beyond all evidence, as a standard deviation.
+
+    ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s.
+    """
+
+    base: float = 0.0
+    relative: float = 0.0
+
+    def at(self, growth: Floats, beyond: Floats, std: Floats, unit: Floats) -> Floats:
+        """At rows with this growth (cut off at 0) and this model's deviation, all (N,).
+
+        ``unit`` is one scaled target unit in the units of the model's own target.
+        """
+        return np.asarray(growth * (self.base * unit + self.relative * std) + beyond * unit)
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """What one member of a blend predicts for some rows.
+
+    **Shape**: std and unit (N,); std is the model's own deviation after calibration.
+    """
+
+    member: Member
+    part: Components
+    std: Floats
+    unit: Floats
+
+    @staticmethod
+    def of(member: Member, part: Components, scale: TargetScale) -> "Prediction":
+        """``scale`` is that of targets on their own axis, in which τ₀ is given."""
+        curve = member.calibration.variance_of_curve
+        variance = curve * np.square(member.calibration.scale(part.std)) + np.square(part.mean)
+        mean = part.center
+        second = (part.weight * variance).sum(axis=2).mean(axis=0)
+        std = np.sqrt(np.maximum(second - mean**2, 0.0))
+        unit = np.ones_like(mean)
+        if member.scale.transform == "log":
+            median = np.exp(member.scale.center + member.scale.scale * mean)
+            unit = scale.scale / (median * member.scale.scale)
+        return Prediction(member, part, std, unit)
+
+    def __getitem__(self, rows: Indices) -> "Prediction":
+        return Prediction(self.member, self.part[rows], self.std[rows], self.unit[rows])
+
+    def local(self, tolerance: LocalTolerance, growth: Floats, beyond: Floats) -> Floats:
+        tau = tolerance.at(growth, beyond, self.std, self.unit)
+        if self.member.scale.transform == "log":
+            return np.minimum(tau, _LARGEST_LOG_STD / self.member.scale.scale)
+        return tau
+
+    def log_density(self, y: Floats, local: Floats | float = 0.0) -> Floats:
+        """log density of targets in their own units, (N,)."""
+        scale = self.member.scale
+        z = scale.scaled(y)
+        return self.member.calibration.log_density(self.part, z, local) + scale.log_slope(y)
+
+
+def blend_log_density(
+    predictions: Sequence[Prediction],
+    y: Floats,
+    tolerance: LocalTolerance,
+    growth: Floats,
+    beyond: Floats,
+) -> Floats:
+    """log density of targets under the blend, (N,)."""
+    each = [p.log_density(y, p.local(tolerance, growth, beyond)) for p in predictions]
+    return blended(np.stack(each), np.array([p.member.weight for p in predictions]))
+
+
+def with_common_factor(
+    predictions: Sequence[Prediction], y: Floats, weight: Floats
+) -> list[Member]:
+    """The members with their deviations scaled together so that the blend is most likely.
+
+    Models that differ make a blend wider than each of them was calibrated to be.
+    """
+    shares = np.array([p.member.weight for p in predictions])
+
+    def stretched(log_factor: float) -> list[Member]:
+        return [
+            replace(
+                p.member,
+                calibration=replace(
+                    p.member.calibration,
+                    factor=p.member.calibration.factor * math.exp(log_factor),
+                ),
+            )
+            for p in predictions
+        ]
+
+    def loss(log_factor: float) -> float:
+        members = stretched(log_factor)
+        each = [
+            Prediction(m, p.part, p.std, p.unit).log_density(y)
+            for m, p in zip(members, predictions, strict=True)
+        ]
+        return -mean_score(blended(np.stack(each), shares), weight)
+
+    found = minimize_scalar(loss, bounds=_COMMON_FACTOR, method="bounded", options={"xatol": 0.01})
+    return stretched(float(found.x))
+
+
+def distribution_of(
+    predictions: Sequence[Prediction], tolerance: LocalTolerance, growth: Floats, beyond: Floats
+) -> Distribution:
+    """The blend as a distribution in the target's units, with the parts of its variance.
+
+    **Shape**: (N,).
+    """
+    curves, weights, parts = [], [], []
+    for prediction in predictions:
+        local = prediction.local(tolerance, growth, beyond)
+        curve, weight, moments = _curves(prediction, local)
+        curves.append(curve)
+        weights.append(weight)
+        parts.append((prediction.member.weight, moments))
+    mixture = Mixture(curves if len(curves) > 1 else curves[0], np.concatenate(weights))
+    disagreement, distance = _parts_of_variance(parts)
+    total = np.asarray(mixture.std)
+    return Decomposed(
+        mixture,
+        disagreement=np.minimum(disagreement, total),
+        distance=np.sqrt(np.minimum(distance**2, np.maximum(total**2 - disagreement**2, 0.0))),
+    )
+
+
+@dataclass(frozen=True)
+class _Moments:
+    """Each network's mean, and the variance that the local tolerance adds; target units.
+
+    **Shape**: mean (S, N), distance (N,).
+    """
+
+    mean: Floats
+    distance: Floats
+
+
+def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats, _Moments]:
+    """One member's curves as a distribution (S·K, N), their weights, and its moments."""
+    member, part = prediction.member, prediction.part
+    scale, calibration = member.scale, member.calibration
+    deviation = calibration.scale(part.std, local)
+    weight = member.weight / part.n_members * part.weight
+    flat = [np.moveaxis(v, 2, 1).reshape(-1, v.shape[1]) for v in (weight, part.mean, deviation)]
+    location, spread = scale.center + scale.scale * flat[1], scale.scale * flat[2]
+    if scale.transform == "log":
+        curve: Distribution = Transformed(Normal(location, spread), Log())
+        means = np.exp(location + spread**2 / 2).reshape(part.n_members, -1, part.mean.shape[1])
+        mean = (np.moveaxis(part.weight, 2, 1) * means).sum(axis=1)
+        added = np.square(mean.mean(axis=0)) * np.expm1(np.square(scale.scale * local))
+    else:
+        df = calibration.df
+        curve = Normal(location, spread) if math.isinf(df) else StudentT(df, location, spread)
+        mean = scale.center + scale.scale * (part.weight * part.mean).sum(axis=2)
+        added = calibration.variance_of_curve * np.square(scale.scale * local)
+    return curve, flat[0], _Moments(mean, added)
+
+
+def _parts_of_variance(parts: list[tuple[float, _Moments]]) -> tuple[Floats, Floats]:
+    """Standard deviations between networks, and from the local tolerance; (N,) each."""
+    center = sum(weight * moments.mean.mean(axis=0) for weight, moments in parts)
+    between = sum(
+        weight * np.square(moments.mean - center).mean(axis=0) for weight, moments in parts
+    )
+    distance = sum(weight * moments.distance for weight, moments in parts)
+    return np.sqrt(np.asarray(between)), np.sqrt(np.asarray(distance))

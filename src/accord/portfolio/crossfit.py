@@ -1,0 +1,251 @@
+"""Recipes tried on a table: trained on every fold, calibrated and scored on the rows left out."""
+
+import math
+import time
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord._progress import Progress, silent
+from accord._threads import one_thread
+from accord._types import Bools, Floats, Indices
+from accord.portfolio.blend import Member
+from accord.portfolio.components import DEGREES, Calibration, Components, calibrated
+from accord.portfolio.folds import Part
+from accord.portfolio.models import Model, model_for
+from accord.portfolio.recipes import NetworkRecipe, Recipe
+from accord.portfolio.targets import ScaledRows, TargetScale
+from accord.training import EpochReport, Listener
+
+# Calibration is chosen on at most so many rows: more say little more.
+_CALIBRATION_ROWS = 5_000
+# A heavy tail of a logarithm has no mean; only the normal curve is tried there.
+_LOG_DEGREES = (math.inf,)
+
+# Features are shuffled one by one among so many rows; where they are more, correlations serve.
+_PERMUTED_FEATURES, _PERMUTED_ROWS = 150, 200
+_LARGEST_CHANGE = 5.0
+
+# From this many rows on, trees and matrices are worth more than one thread.
+_ROWS_FOR_THREADS = 5_000
+# The share of the work that goes into shifted parts.
+_SHIFTING = 0.2
+
+
+@dataclass(frozen=True)
+class Table:
+    """A training table, its targets in their own units.
+
+    ``lower`` and ``upper`` are bounds of targets that are not known, equal where they are.
+
+    **Shape**: x (N, d); all others (N,).
+    """
+
+    x: Floats
+    y: Floats
+    weight: Floats
+    measured: Bools
+    tolerance: Floats | None = None
+    lower: Floats | None = None
+    upper: Floats | None = None
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+    def scaled(self, scale: TargetScale) -> ScaledRows:
+        more: dict[str, Floats] = {}
+        if self.tolerance is not None:
+            more["tolerance"] = self.tolerance / scale.scale
+        if self.lower is not None and self.upper is not None:
+            more |= {"lower": scale.scaled(self.lower), "upper": scale.scaled(self.upper)}
+        return ScaledRows(self.x, scale.scaled(self.y), self.weight, more)
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A recipe that was tried: its model, and how its parts did on rows that they had not seen.
+
+    ``held_out`` and ``log_density`` are of the rows that were held out and have a target.
+    """
+
+    recipe: Recipe
+    model: Model
+    scale: TargetScale
+    calibration: Calibration
+    held_out: Components
+    log_density: Floats
+    seconds: float
+
+
+def try_recipe(
+    recipe: Recipe,
+    table: Table,
+    parts: Sequence[Part],
+    *,
+    resolution: float,
+    seed: int,
+    listener: Listener | None,
+) -> Candidate:
+    """Train a recipe on all folds and calibrate it on what they left out."""
+    start = time.perf_counter()
+    scale = TargetScale.of(table.y[table.measured], recipe.transform)
+    rows = table.scaled(scale)
+    trains = [part.train for part in parts]
+    with _threads(recipe, len(table)):
+        model = model_for(recipe).fit(rows, trains, seed=seed, listener=listener)
+    rounding = resolution / 2 / scale.scale if recipe.transform == "identity" else 0.0
+    eps = max(recipe.tolerance, rounding, _typical(rows.more.get("tolerance")))
+    used = held_out_rows(table, parts)
+    held_out, z = out_of_fold(model, table.x, parts, used), rows.z[used]
+    some = np.random.default_rng(seed).permutation(len(used))[:_CALIBRATION_ROWS]
+    calibration = calibrated(
+        held_out[some],
+        z[some],
+        table.weight[used[some]],
+        tolerance_variance=eps**2 / 3,
+        degrees=_LOG_DEGREES if recipe.transform == "log" else DEGREES,
+    )
+    density = calibration.log_density(held_out, z) + scale.log_slope(table.y[used])
+    seconds = time.perf_counter() - start
+    return Candidate(recipe, model, scale, calibration, held_out, density, seconds)
+
+
+def _threads(recipe: Recipe, n_rows: int) -> AbstractContextManager[None]:
+    """Networks choose threads by their own size; trees and matrices of few rows want one."""
+    few = not isinstance(recipe, NetworkRecipe) and n_rows < _ROWS_FOR_THREADS
+    return one_thread() if few else nullcontext()
+
+
+def held_out_rows(table: Table, parts: Sequence[Part]) -> Indices:
+    """The rows that the parts ask about and whose target is known, in order."""
+    asked = np.sort(np.concatenate([part.test for part in parts]))
+    return np.asarray(asked[table.measured[asked]])
+
+
+def out_of_fold(model: Model, x: Floats, parts: Sequence[Part], rows: Indices) -> Components:
+    """Each of some rows predicted by the part that had not seen it."""
+    own = [np.intersect1d(part.test, rows, assume_unique=True) for part in parts]
+    pieces = [model.components(x[part], fold) for fold, part in enumerate(own)]
+    return Components.assembled(pieces, [np.searchsorted(rows, part) for part in own])
+
+
+def _typical(tolerance: Floats | None) -> float:
+    """One tolerance for all rows: the root mean square, which keeps the mean variance."""
+    return 0.0 if tolerance is None else float(np.sqrt(np.mean(np.square(tolerance))))
+
+
+def relevance(members: Sequence[Member], x: Floats, y: Floats, *, seed: int) -> Floats:
+    """How much predictions change, in mean, when a feature is shuffled among rows; (d,).
+
+    Where features are very many, their correlation with the target serves: it is cheap.
+    """
+    if x.shape[1] > _PERMUTED_FEATURES:
+        return _correlation(x, y)
+    random = np.random.default_rng(seed)
+    rows = random.permutation(len(x))[:_PERMUTED_ROWS]
+    some = x[rows]
+    shuffled = np.tile(some, (x.shape[1], 1))
+    for feature in range(x.shape[1]):
+        own = slice(feature * len(some), (feature + 1) * len(some))
+        shuffled[own, feature] = random.permutation(some[:, feature])
+    change = np.zeros(x.shape[1])
+    for member in members:
+        before = member.model.components(some, 0).center
+        after = member.model.components(shuffled, 0).center
+        difference = np.abs(after.reshape(-1, len(some)) - before)
+        change += member.weight * np.minimum(difference, _LARGEST_CHANGE).mean(axis=1)
+    return change
+
+
+def _correlation(x: Floats, y: Floats) -> Floats:
+    ranks = np.argsort(np.argsort(y))
+    centred = x - x.mean(axis=0)
+    spread = np.sqrt(np.square(centred).sum(axis=0))
+    target = ranks - ranks.mean()
+    size = float(np.sqrt(np.square(target).sum())) or 1.0
+    return np.asarray(np.abs(centred.T @ target) / np.where(spread > 0, spread * size, 1.0))
+
+
+class Clock:
+    """How far the work is, and whether there is time for more.
+
+    The speed is measured on the recipes that have been tried, so that what a further one takes is
+    known before it is begun. A fifth of the time is kept for the shifted parts.
+    """
+
+    def __init__(self, budget: float | None, progress: Progress | None) -> None:
+        self.started = time.perf_counter()
+        self.budget, self.progress = budget, progress or silent
+        self.done = 0.0
+
+    def plan(self, works: Sequence[float]) -> None:
+        """The recipes to come, by their work."""
+        self.works = list(works)
+        self.total = sum(works) / (1 - _SHIFTING)
+        self.planned = time.perf_counter()
+
+    def affords(self, work: float) -> bool:
+        """Whether a further recipe fits in the time budget."""
+        if self.budget is None or not self.done:
+            return True
+        now = time.perf_counter()
+        expected = (now - self.planned) / self.done * work
+        return now - self.started + expected <= (1 - _SHIFTING) * self.budget
+
+    def begin(self, work: float) -> Listener:
+        """A listener for the epochs of a recipe."""
+        return self._between(self.done / self.total, (self.done + work) / self.total)
+
+    def end(self, work: float) -> None:
+        self.done += work
+
+    def shifting(self, n_models: int) -> Listener:
+        """A listener for one of some models on the shifted parts."""
+        before = max(self._told, 1 - _SHIFTING)
+        return self._between(before, before + _SHIFTING / n_models)
+
+    def finish(self) -> None:
+        self._tell(1.0)
+
+    _told = 0.0
+
+    def _between(self, before: float, after: float) -> Listener:
+        def listen(report: EpochReport) -> None:
+            self._tell(before + (after - before) * report.epoch / report.n_epochs)
+
+        return listen
+
+    def _tell(self, share: float) -> None:
+        self._told = min(max(self._told, share), 1.0)
+        self.progress(self._told, "Training")
+
+
+def work_of(recipe: Recipe, table: Table, n_folds: int) -> float:
+    """About how long a recipe takes, relative to others on the same table."""
+    n, d = table.x.shape
+    if not isinstance(recipe, NetworkRecipe):
+        return float(2e8 + 2e5 * n_folds * n**0.5 * d)
+    inputs = d * (1 + recipe.bins)
+    sizes = (inputs, *recipe.hidden, 3 * recipe.components)
+    parameters = sum(a * b for a, b in pairwise(sizes))
+    batch = min(recipe.largest_batch, max(16, n / 30))
+    members = n_folds * recipe.seeds
+    # each step has a cost of its own, whatever it multiplies
+    return float(recipe.steps * (members * (batch * parameters + 3 * parameters) + 4e6))
+
+
+def groups_of_copies(x: Floats, y: Floats, n_folds: int) -> NDArray[np.int64]:
+    """A number per row, the same for copies of a row, so that no fold learns what it is asked.
+
+    Where nearly every row has copies, values are few and rows are alike without being copies.
+    """
+    table = np.ascontiguousarray(np.column_stack([x, y]))
+    rows = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+    _, group, size = np.unique(rows, return_inverse=True, return_counts=True)
+    if len(size) < len(y) / 10 or size.max() > len(y) / n_folds:
+        return np.arange(len(y))
+    return np.asarray(group, dtype=np.int64)

@@ -1,0 +1,92 @@
+"""Which rows each part of a portfolio may learn from.
+
+Random folds say how the model does on rows like its own. What belongs together stays together: rows
+of one group, rows that are copies of each other, and, if the order in time is given, stretches of
+time. Shifted parts hold out rows unlike the rest: how the model does on those, and how wide their
+intervals must be, cannot be learnt from random folds.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from accord._types import Floats, Indices
+from accord.splits import gap_split, outlier_split, tail_split
+
+# Ten folds where rows are few, so that each part sees most of them.
+_FEW_ROWS, _MANY_ROWS = 250, 20_000
+
+
+@dataclass(frozen=True)
+class Part:
+    """Rows to learn from and rows to be asked about."""
+
+    train: Indices
+    test: Indices
+
+
+def fold_count(n: int) -> int:
+    """Folds for n rows: more where rows are few, fewer where training is dear."""
+    return 8 if n < _FEW_ROWS else 5 if n < _MANY_ROWS else 3
+
+
+def random_parts(together: NDArray[np.int64], n_folds: int, *, seed: int) -> list[Part]:
+    """Folds of about equal size; rows with the same number in ``together`` stay together.
+
+    **Shape**: together (N,).
+
+    >>> parts = random_parts(np.array([0, 0, 1, 1, 2, 2]), 3, seed=0)
+    >>> sorted(tuple(part.test.tolist()) for part in parts)
+    [(0, 1), (2, 3), (4, 5)]
+    """
+    names, sizes = np.unique(together, return_counts=True)
+    n_folds = min(n_folds, len(names))
+    order = np.random.default_rng(seed).permutation(len(names))
+    order = order[np.argsort(-sizes[order], kind="stable")]
+    fold_of, filled = np.empty(len(names), np.intp), np.zeros(n_folds)
+    for name in order:  # the largest first, each into the emptiest fold
+        fold_of[name] = np.argmin(filled)
+        filled[fold_of[name]] += sizes[name]
+    return _parts(fold_of[np.searchsorted(names, together)], n_folds)
+
+
+def time_parts(time: Floats, n_folds: int) -> list[Part]:
+    """Stretches of time, each held out in turn; rows of one moment stay together."""
+    _, moment = np.unique(time, return_inverse=True)
+    share = np.argsort(np.argsort(moment, kind="stable"), kind="stable") / len(time)
+    first = np.full(moment.max() + 1, np.inf)
+    np.minimum.at(first, moment, share)
+    return _parts((first[moment] * n_folds).astype(np.intp), n_folds)
+
+
+def _parts(fold: Indices, n_folds: int) -> list[Part]:
+    return [
+        Part(np.flatnonzero(fold != own), np.flatnonzero(fold == own)) for own in range(n_folds)
+    ]
+
+
+def thinned(parts: list[Part], most: int, *, seed: int) -> list[Part]:
+    """The same parts, asked about fewer rows: a large table says enough with some of them."""
+    total = sum(len(part.test) for part in parts)
+    if total <= most:
+        return parts
+    random = np.random.default_rng(seed)
+    kept = [random.permutation(part.test)[: len(part.test) * most // total] for part in parts]
+    return [Part(part.train, np.sort(test)) for part, test in zip(parts, kept, strict=True)]
+
+
+def shifted_parts(x: Floats, relevance: Floats, *, seed: int) -> list[Part]:
+    """The most unusual tenth first; then the middle and the ends of the features that matter most.
+
+    **Shape**: x (N, d), relevance (d,).
+    """
+    n = len(x)
+    share = max(0.1, min(0.3, 10 / n))
+    parts = [Part(*outlier_split(x, fraction=share, random_state=seed))]
+    varied = [len(np.unique(column)) for column in x.T]
+    features = [j for j in np.argsort(-relevance, kind="stable") if varied[j] >= 10][:2]
+    for feature in features:
+        parts.append(Part(*tail_split(x, feature=int(feature), fraction=0.15)))
+        parts.append(Part(*gap_split(x, feature=int(feature), fraction=0.25)))
+    return parts

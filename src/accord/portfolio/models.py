@@ -1,0 +1,207 @@
+"""The models of a portfolio, cross-fitted: one part per fold, which has not seen the other rows."""
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol, Self, final
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from accord._types import Floats, Indices
+from accord.portfolio.boosting import BoostingModel
+from accord.portfolio.components import Components
+from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.gaussian_process import GaussianProcess
+from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, NetworkRecipe, Recipe
+from accord.portfolio.targets import ScaledRows, trained_on
+from accord.training import (
+    Architecture,
+    ByAutograd,
+    CensoredMixture,
+    Listener,
+    MixtureObjective,
+    Settings,
+    Task,
+    raw_outputs,
+    train,
+)
+
+# A batch holds about a thirtieth of the rows, in powers of 2.
+_SMALLEST_BATCH = 16
+_STEPS_PER_EPOCH = 30
+# A network sees at most this many rows of a fold, which is more than its steps pass over often.
+_NETWORK_ROWS = 100_000
+# A Gaussian process conditions on at most this many rows per fold.
+_GAUSSIAN_PROCESS_ROWS = 2_000
+
+
+class Model(Protocol):
+    """A model with one part per fold."""
+
+    def fit(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> Self:
+        """Learn each part from the rows of its fold."""
+
+    def elsewhere(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> "Model":
+        """The same model on other folds, as cheaply as it can be had."""
+
+    def components(self, x: Floats, fold: int | None = None) -> Components:
+        """What one part predicts, or all parts as members."""
+
+
+@final
+class NetworkModel:
+    """Networks of one recipe, as one stack over folds and seeds.
+
+    Attributes:
+        encoding_: How features are encoded.
+        parameters_: Weights and biases with a leading axis over folds and seeds.
+    """
+
+    def __init__(self, recipe: NetworkRecipe) -> None:
+        self.recipe = recipe
+
+    def fit(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> Self:
+        recipe = self.recipe
+        self.encoding_ = FeatureEncoding(bins=recipe.bins).fit(rows.x)
+        width = self.encoding_(rows.x[:1]).shape[1]
+        columns = self._columns(rows)
+        weight = torch.as_tensor(rows.weight)
+        tasks = []
+        for number, own in enumerate(folds):
+            chosen = torch.as_tensor(_at_most(own, _NETWORK_ROWS, seed))
+            seeds = tuple(hash_seed(seed, recipe.name, number, k) for k in range(recipe.seeds))
+            tasks.append(
+                Task(
+                    torch.as_tensor(self.encoding_(rows.x[chosen]), dtype=torch.float32),
+                    {name: column[chosen] for name, column in columns.items()},
+                    seeds,
+                    weight[chosen],
+                )
+            )
+        objective = MixtureObjective(recipe.components)
+        architecture = Architecture(
+            width, recipe.hidden, objective.n_outputs, recipe.activation, recipe.dropout
+        )
+        loss: Any = objective
+        if "lower" in columns:
+            loss = ByAutograd(CensoredMixture(objective))
+        settings = _settings(recipe, min(len(folds[0]), _NETWORK_ROWS))
+        trained = train(tasks, architecture, loss, settings, listener=listener)
+        blocks = zip(*(part.parameters for part in trained), strict=True)
+        self.parameters_: list[NDArray[Any]] = [np.concatenate(block) for block in blocks]
+        return self
+
+    def elsewhere(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> "NetworkModel":
+        fresh = NetworkModel(self.recipe.with_one_seed())
+        return fresh.fit(rows, folds, seed=seed, listener=listener)
+
+    def components(self, x: Floats, fold: int | None = None) -> Components:
+        recipe = self.recipe
+        objective = MixtureObjective(recipe.components)
+        parameters = self.parameters_
+        if fold is not None:
+            own = slice(fold * recipe.seeds, (fold + 1) * recipe.seeds)
+            parameters = [block[own] for block in parameters]
+
+        def transform(raw: torch.Tensor) -> torch.Tensor:
+            return torch.cat(objective.components(raw), -1)
+
+        outputs = raw_outputs(parameters, self.encoding_(x), recipe.activation, "cpu", transform)
+        log_weight, mean, variance = np.split(outputs, 3, axis=-1)
+        return Components(np.exp(log_weight), mean, np.sqrt(variance))
+
+    def _columns(self, rows: ScaledRows) -> dict[str, torch.Tensor]:
+        columns = {"target": trained_on(rows.z), **rows.more}
+        if self.recipe.tolerance:
+            given = rows.more.get("tolerance", np.zeros(len(rows.z)))
+            columns["tolerance"] = np.maximum(given, self.recipe.tolerance)
+        elif "lower" in columns and "tolerance" not in columns:
+            columns["tolerance"] = np.zeros(len(rows.z))
+        return {name: torch.as_tensor(values[:, None]) for name, values in columns.items()}
+
+
+@final
+class GaussianProcessModel:
+    """An exact Gaussian process per fold, with one kernel for all."""
+
+    def __init__(self, recipe: GaussianProcessRecipe) -> None:
+        self.recipe = recipe
+
+    def fit(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> Self:
+        self.encoding_ = FeatureEncoding().fit(rows.x)
+        self.process_ = GaussianProcess().learn_kernel(
+            self.encoding_(rows.x), trained_on(rows.z), seed=seed
+        )
+        self._condition(rows, folds, seed)
+        return self
+
+    def elsewhere(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> "GaussianProcessModel":
+        other = GaussianProcessModel(self.recipe)
+        other.encoding_, other.process_ = self.encoding_, self.process_.unconditioned()
+        other._condition(rows, folds, seed)
+        return other
+
+    def _condition(self, rows: ScaledRows, folds: Sequence[Indices], seed: int) -> None:
+        kept = [_at_most(own, _GAUSSIAN_PROCESS_ROWS, seed) for own in folds]
+        self.process_.condition(self.encoding_(rows.x), trained_on(rows.z), kept)
+
+    def components(self, x: Floats, fold: int | None = None) -> Components:
+        encoded = self.encoding_(x)
+        if fold is not None:
+            return Components.single(*self.process_.predict(fold, encoded))
+        folds = range(len(self.process_.weight_))
+        return Components.stacked([self.components(x, own) for own in folds])
+
+
+def _at_most(rows: Indices, most: int, seed: int) -> Indices:
+    """A random subset of rows where they are many."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
+def model_for(recipe: Recipe) -> Model:
+    """An unfitted model of a recipe."""
+    match recipe:
+        case NetworkRecipe():
+            return NetworkModel(recipe)
+        case GaussianProcessRecipe():
+            return GaussianProcessModel(recipe)
+        case BoostingRecipe():
+            return BoostingModel(recipe)
+
+
+def _settings(recipe: NetworkRecipe, n_rows: int) -> Settings:
+    batch = 2 ** round(math.log2(max(n_rows, 1) / _STEPS_PER_EPOCH))
+    batch = int(np.clip(batch, _SMALLEST_BATCH, recipe.largest_batch))
+    return Settings(
+        epochs=max(1, round(recipe.steps / math.ceil(n_rows / batch))),
+        batch_size=batch,
+        optimizer="adamw",
+        learning_rate=recipe.learning_rate,
+        weight_decay=recipe.weight_decay,
+        schedule="cosine",
+    )
+
+
+def hash_seed(seed: int, *parts: Any) -> int:
+    """A seed for one network, from the portfolio's and from what the network is.
+
+    >>> hash_seed(0, "short", 1, 0) == hash_seed(0, "short", 1, 0) != hash_seed(0, "short", 2, 0)
+    True
+    """
+    words = [seed, *(ord(letter) for part in parts for letter in f"{part}/")]
+    return int(np.random.SeedSequence(words).generate_state(1)[0] >> 1)

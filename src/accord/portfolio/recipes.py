@@ -1,0 +1,149 @@
+"""The configurations that a portfolio tries, and how many of them for which effort.
+
+No single recipe wins on tables: smooth functions want long training on few features, thresholds a
+piecewise linear encoding, noise a short training or a line. What is best for the table at hand is
+found out of fold. The constants are general: they were settled on training rows of seventeen tables
+(benchmarks/portfolio.py), none for one of them.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+
+from accord._types import Floats
+from accord.portfolio.targets import TargetTransform, is_skewed
+from accord.training import Activation
+
+Effort = Literal["quick", "standard", "best"]
+EFFORTS: tuple[Effort, ...] = ("quick", "standard", "best")
+
+
+@dataclass(frozen=True)
+class NetworkRecipe:
+    """Networks with K bell curves per row.
+
+    ``bins`` are those of the piecewise linear encoding of a feature, 0 for none; ``tolerance`` is
+    the ε of training in scaled target units, 0 for likelihood; ``steps`` is the length of training.
+    """
+
+    name: str
+    about: str
+    hidden: tuple[int, ...] = (128, 128)
+    activation: Activation = "silu"
+    bins: int = 0
+    components: int = 1
+    tolerance: float = 0.0
+    transform: TargetTransform = "identity"
+    dropout: float = 0.0
+    steps: int = 2_500
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.01
+    largest_batch: int = 256
+    seeds: int = 2
+
+    def with_one_seed(self) -> "NetworkRecipe":
+        return replace(self, seeds=1)
+
+
+@dataclass(frozen=True)
+class GaussianProcessRecipe:
+    """A Gaussian process with a length per feature."""
+
+    name: str = "Gaussian process"
+    about: str = "exact, Matérn 5/2 kernel with a length per feature"
+    transform: TargetTransform = "identity"
+    tolerance: float = 0.0
+
+
+@dataclass(frozen=True)
+class BoostingRecipe:
+    """Boosted trees of depth 5."""
+
+    name: str = "trees"
+    about: str = "boosted trees, and a second booster for the deviation"
+    transform: TargetTransform = "identity"
+    tolerance: float = 0.0
+    trees: int = 200
+    rate: float = 0.08
+    smallest_leaf: int = 8
+
+
+Recipe = NetworkRecipe | GaussianProcessRecipe | BoostingRecipe
+
+_LINE = NetworkRecipe(
+    "line", "linear mean and deviation", hidden=(), steps=1_000, learning_rate=1e-2, seeds=1
+)
+_SHORT = NetworkRecipe("short", "two layers of 128, trained briefly: for noise", steps=600)
+_SMOOTH = NetworkRecipe(
+    "smooth", "two layers of 128, trained long: for smooth functions", steps=4_000
+)
+_THRESHOLDS = NetworkRecipe(
+    "thresholds",
+    "piecewise linear encoding with 16 bins: for thresholds",
+    bins=16,
+    dropout=0.2,
+    steps=1_200,
+    learning_rate=2e-3,
+)
+_MIXTURE = NetworkRecipe(
+    "mixture",
+    "five components per row, piecewise linear encoding with 16 bins",
+    bins=16,
+    components=5,
+    dropout=0.15,
+    learning_rate=1.5e-3,
+)
+_TOLERANT = replace(
+    _THRESHOLDS,
+    name="tolerant",
+    about="as thresholds, trained to agree within a tenth of the spread",
+    tolerance=0.1,
+)
+_FINE = replace(
+    _MIXTURE,
+    name="fine mixture",
+    about="eight components per row, 48 bins, layers of 256, trained long",
+    bins=48,
+    components=8,
+    hidden=(256, 256),
+    learning_rate=1e-3,
+    steps=5_000,
+)
+
+_BY_EFFORT: dict[Effort, tuple[NetworkRecipe, ...]] = {
+    "quick": (_LINE, _SHORT, replace(_MIXTURE, steps=1_200)),
+    "standard": (_LINE, _SHORT, _SMOOTH, _THRESHOLDS, _TOLERANT, _MIXTURE),
+    "best": (_LINE, _SHORT, _SMOOTH, _THRESHOLDS, _TOLERANT, _MIXTURE, _FINE),
+}
+_SEEDS: dict[Effort, int] = {"quick": 1, "standard": 2, "best": 4}
+GAUSSIAN_PROCESS_ROWS = 2_500
+_GAUSSIAN_PROCESS_FEATURES = 60
+_TREES_ROWS = 100
+
+
+def recipes_for(effort: Effort, x: Floats, y: Floats, *, censored: bool) -> list[Recipe]:
+    """The recipes to try on a table.
+
+    **Shape**: x (N, d), y (N,).
+    """
+    networks = [
+        replace(r, seeds=min(r.seeds, 1) if r is _LINE else _SEEDS[effort])
+        for r in _BY_EFFORT[effort]
+    ]
+    if is_skewed(y) and not censored:
+        networks.append(
+            replace(
+                networks[-1],
+                name="logarithm",
+                about="as mixture, of the logarithm of the target",
+                transform="log",
+            )
+        )
+    recipes: list[Recipe] = list(networks)
+    if effort != "quick" and not censored and len(x) >= _TREES_ROWS:
+        recipes.append(BoostingRecipe())
+    small = len(x) <= GAUSSIAN_PROCESS_ROWS and x.shape[1] <= _GAUSSIAN_PROCESS_FEATURES
+    if small and not censored and np.ptp(y) > 0:
+        recipes.append(GaussianProcessRecipe())
+    return recipes

@@ -1,0 +1,428 @@
+"""The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags, check_random_state
+from sklearn.utils.validation import _check_sample_weight
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
+
+from accord._checks import check_choice, check_positive
+from accord._progress import Progress
+from accord._threads import one_thread
+from accord._types import Bools, Floats, Indices
+from accord.distributions import Distribution, RankCalibrated, Truncated
+from accord.estimators import DistributionalRegressor, target_knowledge
+from accord.portfolio.blend import (
+    Member,
+    Prediction,
+    distribution_of,
+    with_common_factor,
+)
+from accord.portfolio.components import mean_score
+from accord.portfolio.crossfit import (
+    Candidate,
+    Clock,
+    Table,
+    groups_of_copies,
+    held_out_rows,
+    relevance,
+    try_recipe,
+    work_of,
+)
+from accord.portfolio.folds import (
+    Part,
+    fold_count,
+    random_parts,
+    shifted_parts,
+    thinned,
+    time_parts,
+)
+from accord.portfolio.local import Evidence, choose_tolerance, feature_weights, growth_at
+from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
+from accord.portfolio.selection import greedy_weights
+from accord.portfolio.targets import TargetScale, extreme, resolution
+from accord.training import DivergedError
+from accord.trust import Growth, Proximity
+
+Bounds = tuple[float | None, float | None]
+
+_FEWEST_ROWS = 8
+# Rows among which neighbours are sought.
+_REFERENCES = 5_000
+# A row is called unusual if fewer than this share of the training rows lie as far from the others.
+_UNUSUAL_SHARE = 0.05
+# Where shifted parts say how wide unusual rows must be, they need some rows.
+_SHIFTED_ROWS = 40
+# Below this many rows, products of all models are small enough for one thread.
+_FEW_ROWS = 2_000
+# Held-out rows that a choice is made on, and rows that are asked about in all.
+_SELECTION_ROWS, _HELD_OUT_ROWS = 8_000, 20_000
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Predictions for training rows by models that had not seen them.
+
+    **Shape**: all (n,); ``rows`` are places in the training data.
+    """
+
+    rows: Indices
+    dist: Distribution
+    unusual: Bools
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of the leaderboard: a recipe, its out-of-fold score and its share of the blend."""
+
+    name: str
+    about: str
+    nll: float
+    weight: float
+    seconds: float
+
+
+class PortfolioRegressor(DistributionalRegressor):
+    """The sharp default: several kinds of models, chosen and calibrated on rows left out.
+
+    A few recipes (a line; smooth networks; networks on piecewise linear features, with one or five
+    components per row; a Gaussian process; boosted trees; the logarithm of the target) are trained
+    on every fold of the rows. What each says of the rows that it has not seen is calibrated, and a
+    blend is selected greedily by the likelihood of those rows. A local tolerance, chosen on parts
+    of the table that are unlike the rest, widens predictions away from the data. Intervals are by
+    rank: as wide as the held-out rows needed them.
+
+    The models of the folds themselves predict, so that what was judged is what is used. Intervals
+    follow cross-conformal prediction: whatever the models, an interval of coverage c holds a row
+    of the same kind with probability of about 2c − 1 at least (Barber et al., Predictive inference
+    with the jackknife+, 2021), and in practice about c.
+
+    Args:
+        effort: How much to try: ``"quick"``, ``"standard"`` or ``"best"``.
+        time_budget: Seconds after which no further recipe is begun.
+        bounds: Lowest and highest possible target, either None: predictions stay between them.
+        random_state: Seed of everything random.
+
+    Attributes:
+        leaderboard_: Recipes with their out-of-fold NLL and weight, best first.
+        held_out_: Out-of-fold predictions of the training rows.
+        shifted_: Predictions of the most unusual rows by models that had seen none of them.
+        proximity_: Distance to the training rows.
+        tolerance_: The local tolerance in use.
+        notes_: What was decided about the table, in sentences.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, (200, 2))
+        >>> y = np.sin(3 * X[:, 0]) + 0.1 * rng.normal(size=200)
+        >>> model = PortfolioRegressor(effort="quick", random_state=0).fit(X, y)
+        >>> model.predict_interval([[0.5, 0.0]], coverage=0.9).shape
+        (1, 2)
+    """
+
+    def __init__(
+        self,
+        *,
+        effort: Effort = "standard",
+        time_budget: float | None = None,
+        bounds: Bounds | None = None,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.effort = effort
+        self.time_budget = time_budget
+        self.bounds = bounds
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        groups: ArrayLike | None = None,
+        time: ArrayLike | None = None,
+        y_tolerance: ArrayLike | None = None,
+        y_lower: ArrayLike | None = None,
+        y_upper: ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Try the recipes, blend the best, and calibrate the blend.
+
+        Args:
+            X, y: Features and targets.
+            sample_weight: Weight of each row.
+            groups: Rows of one group are held out together.
+            time: When each row was measured; stretches of time are held out together.
+            y_tolerance: Half-width within which each target is known, in its units.
+            y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
+                the target is known.
+            progress: Called with the share of the work that is done.
+
+        **Shape**: X (N, d), y (N,), all others (N,).
+        """
+        clock = Clock(self.time_budget, progress)
+        table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
+        seed = self._seed()
+        self.notes_: tuple[str, ...] = ()
+        self._note_extremes(table)
+        parts = self._folds(table, groups, time, seed)
+        candidates = self._try_recipes(table, parts, seed, clock)
+        predictions = self._blend(table, parts, candidates)
+        self._calibrate(table, parts, predictions, seed, clock)
+        clock.finish()
+        return self
+
+    def _table(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any,
+        y_tolerance: Any,
+        y_lower: Any,
+        y_upper: Any,
+    ) -> Table:
+        """Checked training rows."""
+        check_choice("effort", self.effort, EFFORTS)
+        if self.time_budget is not None:
+            check_positive("time_budget", self.time_budget)
+        x, targets = self._checked_pair(X, y)
+        if targets.shape[1] > 1:
+            raise ValueError(
+                f"y must be one target per row, got {targets.shape[1]}. Fit one model per target."
+            )
+        target = targets[:, 0]
+        if len(target) < _FEWEST_ROWS:
+            raise ValueError(
+                f"at least {_FEWEST_ROWS} rows are needed to hold some out, got n_samples = "
+                f"{len(target)}. Use BVMRegressor for fewer."
+            )
+        weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
+        known = target_knowledge(targets, tolerance=y_tolerance, lower=y_lower, upper=y_upper)
+        tolerance, lower, upper = (
+            known[name][:, 0] if name in known else None for name in ("tolerance", "lower", "upper")
+        )
+        measured = np.ones(len(target), bool) if lower is None else np.asarray(lower == upper)
+        return Table(x, target, weight, measured, tolerance, lower, upper)
+
+    def _seed(self) -> int:
+        return int(check_random_state(self.random_state).randint(2**31 - 1))
+
+    def _folds(self, table: Table, groups: Any, time: Any, seed: int) -> list[Part]:
+        n_folds = fold_count(len(table))
+        if time is not None:
+            parts = time_parts(np.asarray(time, dtype=np.float64), n_folds)
+        else:
+            together = groups_of_copies(table.x, table.y, n_folds)
+            if groups is not None:
+                together = np.unique(np.asarray(groups), return_inverse=True)[1]
+            parts = random_parts(together, n_folds, seed=seed)
+        parts = [p for p in parts if table.measured[p.train].any() and len(p.test)]
+        if len(parts) < 2:
+            raise ValueError(
+                f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
+                "Give other groups, or none."
+            )
+        return thinned(parts, _HELD_OUT_ROWS, seed=seed)
+
+    def _try_recipes(
+        self,
+        table: Table,
+        parts: Sequence[Part],
+        seed: int,
+        clock: Clock,
+    ) -> list[Candidate]:
+        """The recipes, each trained on all folds, as far as time allows."""
+        recipes = recipes_for(self.effort, table.x, table.y, censored=not table.measured.all())
+        step = resolution(table.y[table.measured])
+        if step:
+            self._note(f"The target comes in steps of {step:g}: half a step counts as agreement.")
+        candidates: list[Candidate] = []
+        skipped = []
+        clock.plan([work_of(recipe, table, len(parts)) for recipe in recipes])
+        for recipe, work in zip(recipes, clock.works, strict=True):
+            if candidates and not clock.affords(work):
+                skipped.append(recipe.name)
+                continue
+            listener = clock.begin(work)
+            try:
+                candidates.append(
+                    try_recipe(recipe, table, parts, resolution=step, seed=seed, listener=listener)
+                )
+            except (LinAlgError, DivergedError) as error:
+                self._note(f"The model '{recipe.name}' could not be trained: {error}")
+            clock.end(work)
+        if skipped:
+            self._note(f"Not tried, for time: {', '.join(skipped)}.")
+        if not candidates:
+            raise ValueError(
+                "no model could be trained on these rows. Check the target and the features for "
+                f"extreme values. {' '.join(self.notes_)}"
+            )
+        return candidates
+
+    def _blend(
+        self, table: Table, parts: Sequence[Part], candidates: list[Candidate]
+    ) -> list[Prediction]:
+        """Select and weigh; sets ``members_`` and ``leaderboard_``."""
+        used = held_out_rows(table, parts)
+        y, weight = table.y[used], table.weight[used]
+        density = np.stack([candidate.log_density for candidate in candidates])
+        some = np.random.default_rng(0).permutation(len(used))[:_SELECTION_ROWS]
+        weights = greedy_weights(density[:, some], weight[some])
+        self.scale_ = TargetScale.of(table.y[table.measured])
+        predictions = [
+            Prediction.of(
+                Member(c.recipe.name, c.model, c.scale, c.calibration, float(w)),
+                c.held_out,
+                self.scale_,
+            )
+            for c, w in zip(candidates, weights, strict=True)
+            if w > 0
+        ]
+        self.members_ = with_common_factor([p[some] for p in predictions], y[some], weight[some])
+        self.leaderboard_ = _leaderboard(candidates, weights, weight)
+        return [
+            Prediction.of(member, prediction.part, self.scale_)
+            for member, prediction in zip(self.members_, predictions, strict=True)
+        ]
+
+    def _calibrate(
+        self,
+        table: Table,
+        parts: Sequence[Part],
+        predictions: list[Prediction],
+        seed: int,
+        clock: Clock,
+    ) -> None:
+        """Sets what widens predictions away from the data, and ``shifted_``."""
+        changes = relevance(self.members_, table.x, table.y, seed=seed)
+        self.feature_weight_ = feature_weights(changes)
+        self.growth_ = self._growth(table.x)
+        used = held_out_rows(table, parts)
+        usual = Evidence(
+            predictions,
+            table.y[used],
+            table.weight[used],
+            *growth_at(self.growth_, self.growth_.leave_one_out()[used]),
+        )
+        shifted = self._shifted(table, changes, seed, clock)
+        self.tolerance_ = choose_tolerance(
+            usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
+        )
+        held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
+        self.levels_ = np.sort(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1))
+        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
+        unusual = self.growth_.leave_one_out()[used] > self.threshold_
+        self.held_out_ = HeldOut(used, self._finished(held_out), unusual)
+        self.shifted_ = self.held_out_
+        if shifted:
+            rows, part = shifted[0]
+            dist = distribution_of(part.predictions, self.tolerance_, part.growth, part.beyond)
+            self.shifted_ = HeldOut(rows, self._finished(dist), np.ones(len(rows), bool))
+
+    def _note(self, sentence: str) -> None:
+        self.notes_ += (sentence,)
+
+    def _note_extremes(self, table: Table) -> None:
+        z = TargetScale.of(table.y[table.measured]).scaled(table.y)
+        far = np.flatnonzero(extreme(z) & table.measured)
+        if len(far):
+            row = int(far[np.argmax(np.abs(z[far]))])
+            self._note(
+                f"{len(far)} targets lie far outside the others (row {row}: {table.y[row]:g}) and "
+                "are trained on as if they were nearer. Check whether they are typing errors."
+            )
+
+    def _growth(self, x: Floats) -> Growth:
+        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=_REFERENCES)
+
+    def _shifted(
+        self, table: Table, changes: Floats, seed: int, clock: Clock
+    ) -> list[tuple[Indices, Evidence]]:
+        """Parts unlike the rest, predicted by the blend's models trained without them."""
+        if len(table) < _SHIFTED_ROWS:
+            return []
+        parts = shifted_parts(table.x, changes, seed=seed)
+        parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
+        models = []
+        for member in self.members_:
+            listener = clock.shifting(len(self.members_))
+            rows = table.scaled(member.scale)
+            trains = [part.train for part in parts]
+            with one_thread() if len(table) < _FEW_ROWS else nullcontext():
+                models.append(member.model.elsewhere(rows, trains, seed=seed, listener=listener))
+        found = []
+        for fold, part in enumerate(parts):
+            test = part.test[table.measured[part.test]]
+            predictions = [
+                Prediction.of(member, model.components(table.x[test], fold), self.scale_)
+                for member, model in zip(self.members_, models, strict=True)
+            ]
+            growth = self._growth(table.x[part.train])
+            growths = growth_at(growth, growth(table.x[test]))
+            found.append((test, Evidence(predictions, table.y[test], table.weight[test], *growths)))
+        return found
+
+    def _predictive(self, X: Floats) -> Distribution:
+        return self._answer(X)[0]
+
+    def answer(self, X: Any) -> tuple[Distribution, Bools]:
+        """Predictive distributions, and which rows are unusual, with one search for neighbours.
+
+        **Shape**: X (N, d) → (N,) each.
+        """
+        return self._answer(self._checked(X))
+
+    def _answer(self, X: Floats) -> tuple[Distribution, Bools]:
+        predictions = [
+            Prediction.of(member, member.model.components(X), self.scale_)
+            for member in self.members_
+        ]
+        growth = self.growth_(X)
+        dist = distribution_of(predictions, self.tolerance_, *growth_at(self.growth_, growth))
+        return self._finished(dist), growth > self.threshold_
+
+    def _finished(self, dist: Distribution) -> Distribution:
+        """Within the bounds, and with intervals by rank."""
+        if self.bounds is not None and any(bound is not None for bound in self.bounds):
+            low, high = self.bounds
+            dist = Truncated(
+                dist, -np.inf if low is None else low, np.inf if high is None else high
+            )
+        return RankCalibrated(dist, self.levels_)
+
+    @property
+    def proximity_(self) -> Proximity:
+        return self.growth_.proximity_
+
+    def is_unusual(self, X: Any) -> Bools:
+        """Whether rows lie farther from the training rows than all but 5 % of these do.
+
+        **Shape**: X (N, d) → (N,).
+        """
+        return np.asarray(self.growth_(self._checked(X)) > self.threshold_)
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        # Out-of-fold predictions are evidence about the model, not part of it.
+        return {k: v for k, v in state.items() if k not in ("held_out_", "shifted_")}
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = False
+        return tags
+
+
+def _leaderboard(
+    candidates: Sequence[Candidate], weights: Floats, row_weight: Floats
+) -> tuple[Entry, ...]:
+    entries = [
+        Entry(c.recipe.name, c.recipe.about, -mean_score(c.log_density, row_weight), w, c.seconds)
+        for c, w in zip(candidates, weights.tolist(), strict=True)
+    ]
+    return tuple(sorted(entries, key=lambda entry: entry.nll))

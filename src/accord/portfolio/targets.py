@@ -1,0 +1,113 @@
+"""Targets as the models of a portfolio see them: on a scale on which the bulk of them has spread 1.
+
+A typing error or a heavy tail must not set the scale for all other rows: it is taken without the
+outermost hundredth, and values beyond many deviations are trained on as if they lay there.
+"""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from accord._types import Bools, Floats
+
+TargetTransform = Literal["identity", "log"]
+
+_TRIMMED = 0.01
+# Training targets are moved to at most so many deviations from the centre.
+_FARTHEST = 15.0
+# Rounded values lie on a grid of at most so many steps, and repeat at least so often on average.
+_GRID_STEPS = 200
+_REPEATS = 3
+# Positive targets are modelled by their logarithm too where this tells them apart.
+_SKEWED = 1.0
+
+
+@dataclass(frozen=True)
+class TargetScale:
+    """y = h(center + scale · z), h the identity or the exponential."""
+
+    transform: TargetTransform
+    center: float
+    scale: float
+
+    @staticmethod
+    def of(y: Floats, transform: TargetTransform = "identity") -> "TargetScale":
+        """The scale of training targets.
+
+        >>> TargetScale.of(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 1e9] * 9)).scale < 10
+        False
+        >>> TargetScale.of(np.r_[np.linspace(0, 1, 500), 1e9]).scale < 1
+        True
+        """
+        values = np.log(y) if transform == "log" else y
+        low, high = np.quantile(values, [_TRIMMED, 1 - _TRIMMED], method="closest_observation")
+        bulk = np.clip(values, low, high)
+        scale = float(bulk.std()) or float(values.std())
+        # a product, since targets near the largest float overflow when squared
+        return TargetScale(transform, float(bulk.mean()), scale or 1.0)
+
+    def scaled(self, y: Floats) -> Floats:
+        """z of targets; those that a logarithm does not exist for are −∞."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = np.log(np.maximum(y, 0.0)) if self.transform == "log" else y
+        return np.asarray((values - self.center) / self.scale)
+
+    def log_slope(self, y: Floats) -> Floats:
+        """log dz/dy, the Jacobian in every density of y."""
+        slope = np.full(np.shape(y), -np.log(self.scale))
+        if self.transform == "log":
+            with np.errstate(divide="ignore"):
+                slope = slope - np.log(np.maximum(y, 0.0))
+        return slope
+
+
+@dataclass(frozen=True)
+class ScaledRows:
+    """Training rows with targets in scaled units.
+
+    ``more`` may hold ``tolerance``, ``lower`` and ``upper``, in the same units.
+
+    **Shape**: x (N, d); z and weight (N,); each of ``more`` (N,).
+    """
+
+    x: Floats
+    z: Floats
+    weight: Floats
+    more: dict[str, Floats]
+
+
+def trained_on(z: Floats) -> Floats:
+    """Scaled targets as they are trained on: none farther out than many deviations."""
+    return np.clip(z, -_FARTHEST, _FARTHEST)
+
+
+def extreme(z: Floats) -> Bools:
+    """Which targets lie so far out that they are trained on as if they were nearer."""
+    return np.abs(z) > _FARTHEST
+
+
+def resolution(y: Floats) -> float:
+    """The step of targets that were rounded or counted, 0 if they are not.
+
+    >>> resolution(np.array([3.0, 5.0, 5.0, 6.0, 3.0, 5.0, 6.0, 6.0, 5.0]))
+    1.0
+    >>> resolution(np.array([0.1, 0.35, 0.72]))
+    0.0
+    """
+    values = np.unique(y)
+    if len(values) < 2 or _REPEATS * len(values) > len(y):
+        return 0.0
+    gaps = np.diff(values)
+    step = float(gaps.min())
+    steps = gaps / step
+    on_grid = np.abs(steps - np.round(steps)).max() < 1e-3
+    return step if on_grid and np.ptp(values) <= _GRID_STEPS * step else 0.0
+
+
+def is_skewed(y: Floats) -> bool:
+    """Whether positive targets are skewed enough for their logarithm to be worth a try."""
+    if y.min() <= 0:
+        return False
+    deviation = y.std()
+    return bool(deviation > 0 and np.mean(((y - y.mean()) / deviation) ** 3) > _SKEWED)

@@ -1,0 +1,458 @@
+"""From a table to predictions that can be relied on: one estimator that does all of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal, Self, final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
+
+from accord import persistence
+from accord._checks import check_choice, check_probability
+from accord._progress import Progress, parts, silent
+from accord._types import Bools, Floats
+from accord.assessment import Assessment, uncertainty_parts
+from accord.distributions import Distribution
+from accord.estimators import stated_half_width
+from accord.model_card import ModelCard, make_card
+from accord.portfolio import HeldOut, PortfolioRegressor
+from accord.table_profile import TableProfile, as_floats
+from accord.tables import (
+    OptionError,
+    Schema,
+    Table,
+    TableError,
+    TrainingData,
+    check_columns,
+    conform,
+    make_preprocessor,
+    prepare_training,
+    quoted,
+    read_table,
+)
+
+Effort = Literal["quick", "standard", "best"]
+Bounds = tuple[float | None, float | None]
+
+_EFFORTS = ("quick", "standard", "best")
+# Enough training rows are remembered, by hash, to notice when a model is tested on them.
+_REMEMBERED_ROWS = 20_000
+_READ, _TRAIN, _JUDGE = 2.0, 94.0, 4.0
+
+
+@final
+class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A regressor for tables as they are, whose intervals hold.
+
+    It takes a data frame (or a CSV or Parquet file) with numbers, categories, dates and gaps;
+    trains a portfolio of ensembles on parts of the rows; calibrates it on the rows that each part
+    left out; and notices rows that are unlike those it has learnt from.
+
+    Args:
+        effort: "quick", "standard" or "best": how many configurations are tried, and for how long.
+        time_budget: Seconds to spend on training; less is tried where it would take longer.
+        coverage: Share of the values that intervals should contain.
+        tolerance: Within which model and data agree: a number in the target's units, a share of
+            its range such as "1%", or "choose" to have it chosen on held-out rows.
+        bounds: Values that the target cannot pass, ``(0, None)`` for a price. "detect" takes 0 as
+            the lower bound if no training value is below it; None sets no bound.
+        group: A column whose rows belong together (a person, a machine): they are held out
+            together, and the column is not used to predict.
+        time: A column that orders the rows: they are held out in blocks of time.
+        ignore: Columns not to be used.
+        random_state: The same number gives the same model.
+
+    Attributes:
+        schema_: The columns in use, how each is read, and why others are not.
+        card_: Where the model comes from, and its figures.
+        leaderboard_: Each configuration with its out-of-fold score and its weight.
+        held_out_: An :class:`Assessment` of the training rows, each predicted by models that had
+            not seen it. Not saved with the model.
+        shifted_: The same for the most unusual rows, by models that had seen none of their kind.
+        notes_: What was noticed and decided, in plain sentences.
+
+    Example:
+        >>> rng = np.random.default_rng(0)
+        >>> area = rng.uniform(40, 200, 60)
+        >>> frame = pd.DataFrame({"area": area, "town": rng.choice(["Ulm", "Bonn"], 60)})
+        >>> frame["price"] = 2 * area + 20 * (frame["town"] == "Ulm") + rng.normal(0, 5, 60)
+        >>> model = TableRegressor(effort="quick", random_state=0).fit(frame, "price")
+        >>> model.predict_interval(frame.head(3), coverage=0.9).columns.tolist()
+        ['lower', 'upper']
+    """
+
+    def __init__(
+        self,
+        *,
+        effort: Effort = "standard",
+        time_budget: float | None = None,
+        coverage: float = 0.95,
+        tolerance: float | str = "choose",
+        bounds: Bounds | Literal["detect"] | None = "detect",
+        group: str | None = None,
+        time: str | None = None,
+        ignore: Sequence[str] = (),
+        random_state: int | None = None,
+    ) -> None:
+        self.effort = effort
+        self.time_budget = time_budget
+        self.coverage = coverage
+        self.tolerance = tolerance
+        self.bounds = bounds
+        self.group = group
+        self.time = time
+        self.ignore = ignore
+        self.random_state = random_state
+
+    def fit(
+        self,
+        X: Any,
+        y: str | ArrayLike,
+        *,
+        y_tolerance: str | ArrayLike | None = None,
+        y_lower: str | ArrayLike | None = None,
+        y_upper: str | ArrayLike | None = None,
+        progress: Progress | None = None,
+    ) -> Self:
+        """Learn from a table.
+
+        Args:
+            X: A DataFrame, an array, or the path of a CSV or Parquet file.
+            y: The name of the target column, or the targets.
+            y_tolerance: A tolerance for each row, in target units; a column name or values.
+            y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
+                values.
+            progress: Called with the share of the work that is done.
+        """
+        self._check_settings()
+        reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
+        reading(0.0, "Reading")
+        table, roles = _with_roles(
+            X, {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper}
+        )
+        ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
+        data = prepare_training(
+            table,
+            target=roles["target"],
+            tolerance_column=roles.get("tolerance"),
+            lower_column=roles.get("lower"),
+            upper_column=roles.get("upper"),
+            ignore=list(dict.fromkeys(ignored)),
+        )
+        self._schema = data.schema.to_dict()
+        self.bounds_, bound_notes = self._bounds_of(data)
+        self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
+        features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
+        training(0.0, "Training")
+        self.portfolio_ = PortfolioRegressor(
+            effort=self.effort,
+            time_budget=self.time_budget,
+            bounds=self.bounds_,
+            random_state=self.random_state,
+        ).fit(
+            features,
+            data.y,
+            groups=_groups(table, data, self.group),
+            time=_order(table, data, self.time),
+            y_tolerance=self._tolerance_of(data),
+            y_lower=data.lower,
+            y_upper=data.upper,
+            progress=training,
+        )
+        judging(0.0, "Judging")
+        self._judge(table, data)
+        self.notes_ = (*data.notes, *bound_notes, *self.portfolio_.notes_)
+        judging(1.0, "Judging")
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The predicted mean of each row; with ``return_std`` also its standard deviation.
+
+        **Shape**: (N,).
+        """
+        dist = self.predict_dist(X)
+        mean = np.asarray(dist.mean)
+        return (mean, np.asarray(dist.std)) if return_std else mean
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """The predictive distribution of each row: mean, std, pdf, cdf, quantile, sample, …
+
+        **Shape**: (N,).
+        """
+        return self.portfolio_.predict_dist(self.features(X))
+
+    def predict_interval(self, X: Any, coverage: float | None = None) -> Any:
+        """Intervals that contain the target with probability ``coverage``, by default the model's.
+
+        **Shape**: (N, 2). A DataFrame gives a DataFrame with its index.
+        """
+        share = self.coverage if coverage is None else coverage
+        check_probability("coverage", share, strict=True)
+        return _framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
+
+    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> Any:
+        """Quantiles at the levels ``alpha``, each in (0, 1).
+
+        **Shape**: (N, len(alpha)). A DataFrame gives a DataFrame with its index.
+        """
+        levels = np.atleast_1d(np.asarray(alpha, dtype=float))
+        values = np.asarray(self.predict_dist(X).quantile(levels))
+        return _framed(X, values, [f"{level:g}" for level in levels])
+
+    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
+        """Where the uncertainty of each row comes from, as standard deviations.
+
+        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between networks; ``distance``
+        from the training rows; ``total``, the root of the sum of their squares.
+        """
+        dist = self.predict_dist(X)
+        noise, disagreement, distance = uncertainty_parts(dist)
+        return pd.DataFrame(
+            {
+                "mean": np.asarray(dist.mean),
+                "noise": noise,
+                "disagreement": disagreement,
+                "distance": distance,
+                "total": np.asarray(dist.std),
+            },
+            index=X.index if isinstance(X, pd.DataFrame) else None,
+        )
+
+    def is_unusual(self, X: Any) -> Bools:
+        """Whether a row is unlike those that the model has learnt from.
+
+        **Shape**: (N,).
+        """
+        X, unlike = self._conformed(X)
+        return self.portfolio_.is_unusual(self.transform(X)) | unlike
+
+    def answer(self, features: Floats) -> tuple[Distribution, Bools]:
+        """Distributions and flags of rows whose features are known already."""
+        return self.portfolio_.answer(features)
+
+    def features(self, X: Any) -> Floats:
+        """The matrix that the portfolio sees; columns are found by their names.
+
+        **Shape**: (N, features).
+        """
+        return self.transform(self._conformed(X)[0])
+
+    def transform(self, X: pd.DataFrame) -> Floats:
+        """The features of a frame that has the schema's columns and types already.
+
+        **Shape**: (N, features).
+        """
+        check_is_fitted(self, "portfolio_")
+        return np.asarray(self.preprocessor_.transform(X), dtype=np.float64)
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file that is safe to load (``accord.load``)."""
+        check_is_fitted(self, "portfolio_")
+        card = self.card_
+        metadata = {"kind": "table model", "target": card.target, "card": card.to_dict()}
+        persistence.save(self, path, metadata=metadata)
+
+    @property
+    def schema_(self) -> Schema:
+        check_is_fitted(self, "portfolio_")
+        return Schema.from_dict(self._schema)
+
+    @property
+    def card_(self) -> ModelCard:
+        check_is_fitted(self, "portfolio_")
+        state: Mapping[str, Any] = self._card
+        low, high = state["target_range"]
+        return ModelCard(**{**state, "target_range": (low, high)})
+
+    @property
+    def leaderboard_(self) -> pd.DataFrame:
+        return pd.DataFrame(self.card_.leaderboard)
+
+    def seen_in_training(self, X: pd.DataFrame, y: Floats) -> float:
+        """Estimated share of rows, as :func:`conform` gives them, that were trained on."""
+        if not len(X):
+            return 0.0
+        found = np.isin(_hashes(X[self.schema_.names], y), self.remembered_).mean()
+        return float(min(1.0, found * self._card["n_rows"] / len(self.remembered_)))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a model file holds: not the training rows."""
+        state = dict(super().__getstate__())
+        for name in ("held_out_", "shifted_", "training_"):
+            state.pop(name, None)
+        return state
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags
+
+    def _check_settings(self) -> None:
+        check_choice("effort", self.effort, _EFFORTS)
+        check_probability("coverage", self.coverage, strict=True)
+        if isinstance(self.ignore, str):
+            raise TypeError(f"ignore must be a list of columns, got {self.ignore!r}. Use a list.")
+
+    def _bounds_of(self, data: TrainingData) -> tuple[Bounds | None, tuple[str, ...]]:
+        if self.bounds != "detect":
+            return (None if self.bounds is None else _checked_bounds(self.bounds)), ()
+        if data.y[data.exact].min() < 0:
+            return None, ()
+        return (0.0, None), (
+            f"No value of {quoted(data.schema.target)} is below 0: intervals stay at or above 0. "
+            "Set the bounds to none if lower values are possible.",
+        )
+
+    def _tolerance_of(self, data: TrainingData) -> Floats | None:
+        """The tolerance of each row, None where it is to be chosen."""
+        if data.tolerance is not None or self.tolerance == "choose":
+            return data.tolerance
+        target_range = np.ptp(data.y[data.exact]).reshape(1)
+        return np.full(len(data.y), stated_half_width(self.tolerance, target_range)[0])
+
+    def _judge(self, table: Table, data: TrainingData) -> None:
+        """What rows say about the models that had not seen them."""
+        self.training_ = data
+        self.held_out_ = self._assessed(data, self.portfolio_.held_out_)
+        self.shifted_ = self._assessed(data, self.portfolio_.shifted_)
+        self.profile_ = TableProfile(data.X)
+        self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
+        some = np.random.default_rng(0).permutation(len(data.y))[:_REMEMBERED_ROWS]
+        self.remembered_ = np.sort(_hashes(data.X.iloc[some], data.y[some]))
+        card = make_card(
+            table,
+            data,
+            held_out=self.held_out_,
+            shifted=self.shifted_,
+            leaderboard=[vars(entry) for entry in self.portfolio_.leaderboard_],
+            settings=self._settings(),
+        )
+        self._card = card.to_dict()
+
+    def _settings(self) -> dict[str, Any]:
+        """The parameters as a model card holds them."""
+        names = ("effort", "time_budget", "group", "time", "random_state")
+        return {name: getattr(self, name) for name in names} | {
+            "tolerance": str(self.tolerance),
+            "bounds": None if self.bounds_ is None else list(self.bounds_),
+        }
+
+    def _assessed(self, data: TrainingData, held_out: HeldOut) -> Assessment:
+        rows = np.asarray(held_out.rows)
+        return Assessment.of(
+            held_out.dist, data.y[rows], rows=data.rows[rows], coverage=self.coverage
+        )
+
+    def _conformed(self, X: Any) -> tuple[pd.DataFrame, Bools]:
+        """Rows with the schema's columns and types, and which hold what no training row held."""
+        check_is_fitted(self, "portfolio_")
+        schema = self.schema_
+        if isinstance(X, np.ndarray):
+            X = _named(X)
+        table = read_table(X)
+        check_columns(table.data.column_names, schema, source=table.name, by_name=True)
+        conformed = conform(table.data, schema, source=table.name)
+        return conformed[0], conformed[2]
+
+
+def _named(X: NDArray[Any]) -> pd.DataFrame:
+    if X.ndim != 2:
+        raise ValueError(f"X must have rows and columns, got shape {X.shape}. Reshape it.")
+    return pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
+
+
+def _with_roles(X: Any, given: dict[str, Any]) -> tuple[Table, dict[str, str]]:
+    """The table with values for the target and its kin as columns, and those columns' names."""
+    if isinstance(X, np.ndarray):
+        X = _named(X)
+    table = X if isinstance(X, Table) else read_table(X)
+    data, roles = table.data, {}
+    for role, value in given.items():
+        if value is None:
+            continue
+        if isinstance(value, str):
+            roles[role] = value
+            continue
+        values = np.asarray(value)
+        if values.shape != (data.num_rows,):
+            raise ValueError(
+                f"{role} must have one value per row, ({data.num_rows},), got {values.shape}."
+            )
+        wish = getattr(value, "name", None) or ("y" if role == "target" else f"y {role}")
+        roles[role] = _free_name(str(wish), data.column_names)
+        data = data.append_column(roles[role], pa.array(values, from_pandas=True))
+    return replace(table, data=data), roles
+
+
+def _free_name(wish: str, taken: Sequence[str]) -> str:
+    while wish in taken:
+        wish += "_"
+    return wish
+
+
+def _groups(table: Table, data: TrainingData, name: str | None) -> NDArray[np.int64] | None:
+    """A number per group of rows; a row without a group is a group of its own."""
+    if name is None:
+        return None
+    column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()
+    codes, _ = pd.factorize(column)
+    alone = codes < 0
+    codes[alone] = codes.max() + 1 + np.arange(alone.sum())
+    if len(np.unique(codes)) < 2:
+        raise TableError(
+            f"group column {quoted(name)} must hold at least 2 groups, got 1. Name another column."
+        )
+    return np.asarray(codes, dtype=np.int64)
+
+
+def _order(table: Table, data: TrainingData, name: str | None) -> Floats | None:
+    """The moment of each row, as a number."""
+    if name is None:
+        return None
+    if name not in table.data.column_names:
+        raise OptionError(f"time column {quoted(name)} is not in {table.name}. Check its name.")
+    if name in data.schema.names and data.X[name].dtype.kind != "O":
+        return as_floats(data.X[[name]])[:, 0]
+    column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()
+    moments = np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
+    if np.isnan(moments).all():
+        raise TableError(
+            f"time column {quoted(name)} must hold numbers or dates, got text such as "
+            f"{quoted(column.iloc[0], limit=40)}. Name another column."
+        )
+    return moments
+
+
+def _checked_bounds(bounds: Any) -> Bounds:
+    try:
+        low, high = bounds
+        ends = [None if end is None else float(end) for end in (low, high)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
+            "Use (0, None) for values that cannot be negative."
+        ) from None
+    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
+        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
+    return ends[0], ends[1]
+
+
+def _hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
+    """A number per row that equal rows share, features and target."""
+    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
+    return np.asarray(hashed, dtype=np.uint64)
+
+
+def _framed(X: Any, values: Floats, names: list[str]) -> Any:
+    """``values`` as a DataFrame with the index of ``X`` if that is one."""
+    if not isinstance(X, pd.DataFrame):
+        return values
+    return pd.DataFrame(values, index=X.index, columns=names)

@@ -1,0 +1,338 @@
+"""All methods on the same splits of a table: a ranking with its errors, and a conclusion."""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from accord._progress import Progress, parts, silent
+from accord._types import Floats, Indices
+from accord._wording import count, listed_plainly, number, percent
+from accord.assessment import Assessment
+from accord.estimators import fit_together
+from accord.splits import OutlierSplit
+from accord.tables import (
+    OptionError,
+    TableWriter,
+    TrainingData,
+    listed,
+    make_preprocessor,
+    near_matches,
+    prepare_training,
+    quoted,
+    read_table,
+)
+from accord.training import EpochReport as Epochs
+from accord.workflows.methods import METHODS, Method
+
+SplitKind = Literal["random", "unusual"]
+KINDS: tuple[SplitKind, ...] = ("random", "unusual")
+SPLIT_WORDS: dict[SplitKind, str] = {"random": "random rows", "unusual": "unusual rows"}
+
+# figure, title, and whether it is a share
+COLUMNS: tuple[tuple[str, str, bool], ...] = (
+    ("nll", "NLL", False),
+    ("crps", "CRPS", False),
+    ("rmse", "RMSE", False),
+    ("coverage", "coverage", True),
+    ("mean_width", "mean width", False),
+)
+
+_TEST_SHARE = 0.1
+Split = tuple[SplitKind, Indices, Indices]
+Fold = tuple[SplitKind, Indices, Indices, Floats, Floats]
+
+
+@dataclass(frozen=True)
+class MethodScore:
+    """One method on one sort of split: means over its splits, and their standard errors.
+
+    The standard error of a single split is NaN: nothing is known about it.
+    """
+
+    method: str
+    split: SplitKind
+    figures: dict[str, float]
+    errors: dict[str, float]
+    seconds: float
+
+    @classmethod
+    def of(
+        cls, method: str, split: SplitKind, found: list[Assessment], *, seconds: float
+    ) -> "MethodScore":
+        tables = [part.figures() for part in found]
+        columns = {name: np.array([table[name] for table in tables]) for name in tables[0]}
+        root = np.sqrt(len(found))
+        errors = {
+            name: float(values.std(ddof=1) / root) if len(values) > 1 else float("nan")
+            for name, values in columns.items()
+        }
+        means = {name: float(values.mean()) for name, values in columns.items()}
+        return cls(method, split, means, errors, seconds)
+
+    def cell(self, figure: str, *, share: bool = False) -> str:
+        """A figure with its standard error.
+
+        >>> MethodScore("a", "random", {"nll": 1.234}, {"nll": 0.05}, 1.0).cell("nll")
+        '1.23 ± 0.05'
+        """
+        shown = percent if share else number
+        value, error = self.figures[figure], self.errors[figure]
+        if not np.isfinite(error):
+            return shown(value)
+        spread = f"{100 * error:.1f}" if share else number(error, 2)
+        return f"{shown(value)} ± {spread}"
+
+
+@dataclass(frozen=True)
+class CompareResult:
+    """All methods on the same splits; ``failures`` maps those that failed to the reason."""
+
+    source: str
+    target: str
+    n_rows: int
+    coverage: float
+    scores: tuple[MethodScore, ...]
+    assessments: dict[tuple[str, SplitKind], Assessment]
+    failures: dict[str, str]
+    about: dict[str, str]
+    absent: tuple[str, ...]
+    notes: tuple[str, ...]
+    n_splits: int
+    seconds: float
+
+    def ranked(self, split: SplitKind, figure: str = "nll") -> list[MethodScore]:
+        """The methods on a sort of split, the best first."""
+        return sorted((s for s in self.scores if s.split == split), key=lambda s: s.figures[figure])
+
+    def level_with_best(self, split: SplitKind, figure: str = "nll") -> list[str]:
+        """Methods that cannot be distinguished from the best: within one standard error of it."""
+        best, *others = self.ranked(split, figure)
+        return [
+            s.method
+            for s in others
+            if s.figures[figure] - best.figures[figure]
+            <= np.hypot(s.errors[figure], best.errors[figure])
+        ]
+
+    def table(self, split: SplitKind) -> tuple[list[str], list[list[str]]]:
+        """Header and rows of text for one sort of split, the best first, failures last."""
+        header = [SPLIT_WORDS[split], *(title for _, title, _ in COLUMNS), "s/fit"]
+        rows = [
+            [
+                score.method,
+                *(score.cell(name, share=share) for name, _, share in COLUMNS),
+                f"{score.seconds:.1f}",
+            ]
+            for score in self.ranked(split)
+        ]
+        rows += [[method, "– failed", *[""] * len(COLUMNS)] for method in self.failures]
+        return header, rows
+
+    def headline(self) -> str:
+        """Which methods to take, in a sentence."""
+        if not self.scores:
+            return "Every method failed."
+        inside, outside = self.ranked("random")[0].method, self.ranked("unusual")[0].method
+        if inside == outside:
+            first = f"{inside} has the best likelihood on random and on unusual rows"
+        else:
+            first = f"{inside} has the best likelihood on random rows, {outside} on unusual ones"
+        level = [
+            name
+            for name in self.level_with_best("random")
+            if name in {*self.level_with_best("unusual"), outside}
+        ]
+        if level:
+            first += f"; {listed_plainly(level)} cannot be distinguished from the best on either"
+        return f"{first}."
+
+    def conclusion(self) -> str:
+        """The headline with what it rests on."""
+        missing = f" Not installed: {', '.join(self.absent)}." if self.absent else ""
+        failed = "".join(f" {name} failed: {why}" for name, why in self.failures.items())
+        splits = count(self.n_splits, "split")
+        return f"{self.headline()} (NLL: lower is better; {splits} of each sort.){missing}{failed}"
+
+    def write_scores(self, path: Path) -> None:
+        """All figures as a table, one row per method and sort of split."""
+        lines = [{**line, "failure": line.get("failure", "")} for line in self._lines()]
+        columns = list(dict.fromkeys(name for line in lines for name in line))
+        whole = [{name: line.get(name) for name in columns} for line in lines]
+        with TableWriter(path) as writer:
+            writer.write(pa.Table.from_pylist(whole))
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "scores": self._lines(),
+            "conclusion": self.conclusion(),
+            "failures": self.failures,
+            "not_installed": list(self.absent),
+            "notes": list(self.notes),
+            "splits": self.n_splits,
+            "seconds": round(self.seconds, 2),
+        }
+
+    def _lines(self) -> list[dict[str, Any]]:
+        scored = [
+            {
+                "method": s.method,
+                "split": s.split,
+                **s.figures,
+                **{f"{name}_error": s.errors[name] for name, _, _ in COLUMNS},
+                "seconds": round(s.seconds, 2),
+            }
+            for kind in KINDS
+            for s in self.ranked(kind)
+        ]
+        return scored + [{"method": n, "failure": why} for n, why in self.failures.items()]
+
+
+def compare_methods(
+    table: str | Path | pd.DataFrame,
+    *,
+    target: str,
+    n_splits: int = 3,
+    methods: Sequence[str | Method] | None = None,
+    ignore: Sequence[str] = (),
+    coverage: float = 0.95,
+    seed: int = 0,
+    encoding: str = "utf-8",
+    progress: Progress | None = None,
+) -> CompareResult:
+    """Train every method on the same random splits and on as many outlier splits.
+
+    All see the same preprocessed features and use their own default settings. A method that fails
+    is reported as such, and the others are kept.
+    """
+    start = time.perf_counter()
+    progress = progress or silent
+    chosen = _chosen(methods)
+    present = [method for method in chosen if method.installed]
+    progress(0.0, "Reading")
+    source = read_table(table, encoding=encoding)
+    data = prepare_training(source, target=target, ignore=ignore)
+    folds = _prepared(data, _splits(data, n_splits, seed), seed)
+    scores: list[MethodScore] = []
+    assessments: dict[tuple[str, SplitKind], Assessment] = {}
+    failures: dict[str, str] = {}
+    for method, running in zip(present, parts(progress, [1.0] * len(present)), strict=True):
+        running(0.0, method.name)
+        try:
+            found, seconds = _run(method, folds, data, coverage, seed, running)
+        except Exception as error:  # whatever a peer raises is its own row, not the end
+            failures[method.name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+            continue
+        for kind, judged in found.items():
+            scores.append(MethodScore.of(method.name, kind, judged, seconds=seconds))
+            assessments[method.name, kind] = Assessment.join(judged)
+    return CompareResult(
+        source=source.name,
+        target=target,
+        n_rows=len(data.y),
+        coverage=coverage,
+        scores=tuple(scores),
+        assessments=assessments,
+        failures=failures,
+        about={method.name: method.about for method in present},
+        absent=tuple(method.name for method in chosen if not method.installed),
+        notes=data.notes,
+        n_splits=n_splits,
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _chosen(wanted: Sequence[str | Method] | None) -> list[Method]:
+    if wanted is None:
+        return list(METHODS)
+    known = {method.name.casefold(): method for method in METHODS}
+    for name in wanted:
+        if isinstance(name, str) and name.casefold() not in known:
+            near = near_matches(name, [method.name for method in METHODS])
+            hint = f" Did you mean {' or '.join(map(quoted, near))}?" if near else ""
+            raise OptionError(
+                f"method must be one of {listed((m.name for m in METHODS), limit=20)}, got "
+                f"{quoted(name)}.{hint}"
+            )
+    found = [known[name.casefold()] if isinstance(name, str) else name for name in wanted]
+    return list(dict.fromkeys(found))
+
+
+def _splits(data: TrainingData, n_splits: int, seed: int) -> list[Split]:
+    n = len(data.y)
+    size = max(2, round(_TEST_SHARE * n))
+    splits: list[Split] = []
+    for place in range(n_splits):
+        order = np.random.default_rng([seed, place]).permutation(n)
+        splits.append(("random", np.sort(order[size:]), np.sort(order[:size])))
+    features = make_preprocessor(data.schema, random_state=seed).fit_transform(data.X, data.y)
+    outliers = OutlierSplit(n_splits, fraction=max(_TEST_SHARE, 2 / n), random_state=seed)
+    return splits + [("unusual", train, test) for train, test in outliers.split(features)]
+
+
+def _prepared(data: TrainingData, splits: list[Split], seed: int) -> list[Fold]:
+    """Features of each split, preprocessed by what its training rows know."""
+    folds = []
+    for kind, train, test in splits:
+        pipeline = make_preprocessor(data.schema, random_state=seed)
+        features = np.asarray(pipeline.fit_transform(data.X.iloc[train], data.y[train]))
+        folds.append((kind, train, test, features, pipeline.transform(data.X.iloc[test])))
+    return folds
+
+
+def _run(
+    method: Method,
+    folds: list[Fold],
+    data: TrainingData,
+    coverage: float,
+    seed: int,
+    progress: Progress,
+) -> tuple[dict[SplitKind, list[Assessment]], float]:
+    start = time.perf_counter()
+    jobs: list[tuple[Any, ...]] = [
+        (method.make(seed + place), features, data.y[train])
+        for place, (_, train, _, features, _) in enumerate(folds)
+    ]
+    widths = [fold[3].shape[1] for fold in folds]
+    fit_together(jobs, listener=_share_of_epochs(widths, lambda s: progress(s, method.name)))
+    seconds = (time.perf_counter() - start) / len(folds)
+    found: dict[SplitKind, list[Assessment]] = {}
+    for (model, *_), (kind, _, test, _, features) in zip(jobs, folds, strict=True):
+        assessment = Assessment.of(
+            model.predict_dist(features), data.y[test], rows=data.rows[test], coverage=coverage
+        )
+        found.setdefault(kind, []).append(assessment)
+    return found, seconds
+
+
+def _share_of_epochs(
+    widths: Sequence[int], advance: Callable[[float], None]
+) -> Callable[[Epochs], None]:
+    """A listener that makes one share of the epochs of several stacks.
+
+    Jobs with equally many features are trained as one stack, one stack after the other.
+
+    >>> seen = []
+    >>> listen = _share_of_epochs([3, 3, 4], seen.append)
+    >>> for epoch in (1, 2, 1, 2):
+    ...     listen(Epochs(epoch, 2, 5, 0.0, 0.0))
+    >>> [round(share, 2) for share in seen]
+    [0.33, 0.67, 0.83, 1.0]
+    """
+    stacks = [widths.count(width) for width in dict.fromkeys(widths)]
+    finished, last = 0, 0
+
+    def listen(epochs: Epochs) -> None:
+        nonlocal finished, last
+        finished += epochs.epoch <= last
+        last = epochs.epoch
+        done = sum(stacks[:finished])
+        running = stacks[finished] if finished < len(stacks) else 0
+        advance((done + running * epochs.epoch / epochs.n_epochs) / len(widths))
+
+    return listen

@@ -1,0 +1,164 @@
+"""Does a saved model hold on new labelled rows, and have the data drifted?"""
+
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from accord._progress import Progress, parts, silent
+from accord._types import Bools, Floats, Indices
+from accord._wording import count, percent
+from accord.assessment import Assessment
+from accord.model_card import ModelCard
+from accord.table_regressor import TableRegressor
+from accord.tables import (
+    Table,
+    TableError,
+    absent_column,
+    check_columns,
+    conform,
+    number_column,
+    quoted,
+    read_table,
+)
+from accord.workflows.drift import Drift, measure_drift
+from accord.workflows.explain import UnusualRow, most_unusual
+from accord.workflows.predict import load_model
+from accord.workflows.verdict import Use, Verdict, evaluation_verdict, use_of
+
+_MINIMUM_ROWS = 10
+_CHUNK = 16_384
+# Share of rows like the training rows that are flagged as unusual.
+_FALSE_ALARMS = 0.05
+
+
+@dataclass(frozen=True)
+class EvaluateResult:
+    """How a model does on new labelled rows, and how these differ from the training rows."""
+
+    card: ModelCard
+    source: str
+    verdict: Verdict
+    found: Assessment
+    use: Use
+    drift: Drift
+    unusual_rows: tuple[UnusualRow, ...]
+    unusual: Bools
+    distances: Floats
+    warnings: tuple[str, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "verdict": self.verdict.level,
+            "headline": self.verdict.headline,
+            "summary": self.verdict.summary,
+            "figures": self.found.figures(),
+            "width": vars(self.use),
+            "trained_on": self.card.held_out,
+            "drift": {
+                "statement": self.drift.sentences(),
+                "columns": self.drift.drifted,
+                "unusual": self.drift.unusual,
+                "unusual_expected": self.drift.unusual_expected,
+            },
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def evaluate_table(
+    model: str | Path | TableRegressor,
+    table: str | Path | pd.DataFrame,
+    *,
+    coverage: float | None = None,
+    by_name: bool = False,
+    encoding: str = "utf-8",
+    progress: Progress | None = None,
+) -> EvaluateResult:
+    """Compare a model's predictions with the target column of a table, and state the drift.
+
+    ``coverage`` is the model's own unless given.
+    """
+    start = time.perf_counter()
+    reading, predicting = parts(progress or silent, (1, 4))
+    reading(0.0, "Reading")
+    model = model if isinstance(model, TableRegressor) else load_model(model)
+    schema, card = model.schema_, model.card_
+    source = read_table(table, encoding=encoding)
+    y = _observed(source, schema.target)
+    check_columns(source.data.column_names, schema, source=source.name, by_name=by_name)
+    X, surprises, unlike = conform(source.data, schema, source=source.name)
+    rows = np.flatnonzero(~np.isnan(y))
+    X, y = X.iloc[rows].reset_index(drop=True), y[rows]
+    share = model.coverage if coverage is None else coverage
+    found, unusual, distances = _judged(model, X, y, rows + 1, share, predicting)
+    unusual = unusual | unlike[rows]
+    drift = measure_drift(
+        X,
+        model.profile_,
+        y,
+        model.target_profile_,
+        unusual=unusual,
+        unusual_expected=_FALSE_ALARMS,
+    )
+    seen, use = model.seen_in_training(X, y), use_of(found)
+    notes = []
+    if seen > 0:
+        notes.append(
+            f"About {percent(seen, 0)} of these rows were trained on: their figures are too good."
+        )
+    if left_out := source.data.num_rows - len(rows):
+        notes.append(f"{count(left_out, 'row')} without a target value left out.")
+    return EvaluateResult(
+        card=card,
+        source=source.name,
+        verdict=evaluation_verdict(found, use, target=schema.target, drifted=drift.any, seen=seen),
+        found=found,
+        use=use,
+        drift=drift,
+        unusual_rows=most_unusual(found, X, distance=distances, usual=model.profile_),
+        unusual=unusual,
+        distances=distances,
+        warnings=(*notes, *surprises.sentences()),
+        seconds=time.perf_counter() - start,
+    )
+
+
+def _judged(
+    model: TableRegressor,
+    X: pd.DataFrame,
+    y: Floats,
+    rows: Indices,
+    coverage: float,
+    progress: Progress,
+) -> tuple[Assessment, Bools, Floats]:
+    """Predictions beside the truth, flags and distances, chunk by chunk."""
+    found, flags, distances = [], [], []
+    for begin in range(0, len(X), _CHUNK):
+        progress(begin / len(X), "Predicting")
+        piece = slice(begin, begin + _CHUNK)
+        features = model.transform(X.iloc[piece])
+        dist, unusual = model.answer(features)
+        found.append(Assessment.of(dist, y[piece], rows=rows[piece], coverage=coverage))
+        flags.append(unusual)
+        distances.append(model.portfolio_.proximity_.distance(features))
+    progress(1.0, "Predicting")
+    return Assessment.join(found), np.concatenate(flags), np.concatenate(distances)
+
+
+def _observed(source: Table, target: str) -> Floats:
+    names = source.data.column_names
+    if target not in names:
+        raise absent_column(target, names, role="target", source=source.name)
+    y = number_column(source, "target", target)
+    known = int((~np.isnan(y)).sum())
+    if known < _MINIMUM_ROWS:
+        raise TableError(
+            f"evaluation needs at least {_MINIMUM_ROWS} rows with a target, got {known} in "
+            f"{quoted(source.name)}. Add rows."
+        )
+    return y

@@ -1,0 +1,192 @@
+"""From a table to a model and the evidence about it."""
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pandas as pd
+from sklearn.linear_model import Ridge
+from sklearn.model_selection import KFold, cross_val_predict
+
+from accord._progress import Progress, parts, silent
+from accord._types import Floats
+from accord.assessment import Assessment
+from accord.table_regressor import Bounds, Effort, TableRegressor
+from accord.tables import OptionError, quoted, read_table
+from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
+from accord.workflows.verdict import Use, Verdict, fit_verdict, use_of
+
+# Relative cost of training and of explaining, for the progress bar.
+_TRAIN, _EXPLAIN = 90.0, 10.0
+# The linear model is only for comparison: on so many rows its width is known well enough.
+_LINEAR_ROWS, _LINEAR_COLUMNS = 20_000, 1_000
+
+
+@dataclass(frozen=True)
+class FitResult:
+    """A fitted model and the evidence about it.
+
+    ``distances`` are those of the held-out rows to the other training rows.
+    """
+
+    model: TableRegressor
+    verdict: Verdict
+    held_out: Assessment
+    shifted: Assessment
+    use: Use
+    distances: Floats
+    effects: tuple[FeatureEffect, ...]
+    unusual_rows: tuple[UnusualRow, ...]
+    notes: tuple[str, ...]
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "verdict": self.verdict.level,
+            "headline": self.verdict.headline,
+            "summary": self.verdict.summary,
+            "held_out": self.held_out.figures(),
+            "unusual": self.shifted.figures(),
+            "width": vars(self.use),
+            "effects": [vars(effect) for effect in self.effects],
+            "notes": list(self.notes),
+            "card": self.model.card_.to_dict(),
+            "seconds": round(self.seconds, 2),
+        }
+
+
+def fit_table(
+    table: str | Path | pd.DataFrame,
+    *,
+    target: str,
+    effort: Effort = "standard",
+    time_budget: float | None = None,
+    coverage: float = 0.95,
+    tolerance: str | float = "choose",
+    bounds: Bounds | Literal["detect"] | None = "detect",
+    group: str | None = None,
+    time_column: str | None = None,
+    tolerance_column: str | None = None,
+    lower_column: str | None = None,
+    upper_column: str | None = None,
+    ignore: Sequence[str] = (),
+    seed: int = 0,
+    encoding: str = "utf-8",
+    progress: Progress | None = None,
+) -> FitResult:
+    """Fit a :class:`TableRegressor` to a CSV file, a Parquet file or a DataFrame, and judge it.
+
+    Honest figures come from rows that the predicting models had not seen: each row from the folds
+    that left it out, and the most unusual rows from models that had seen none of their kind.
+
+    Args:
+        table: File or DataFrame with the target among its columns.
+        target: The column to predict.
+        tolerance_column: A tolerance for each row, in target units.
+        lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
+        encoding: Of a CSV file.
+        progress: Called with the share of the work that is done.
+
+    All others are those of :class:`TableRegressor`; ``time_column`` is its ``time`` and ``seed``
+    its ``random_state``.
+    """
+    start = time.perf_counter()
+    training, explaining = parts(progress or silent, (_TRAIN, _EXPLAIN))
+    model = TableRegressor(
+        effort=effort,
+        time_budget=time_budget,
+        coverage=coverage,
+        tolerance=parse_tolerance(tolerance),
+        bounds=bounds,
+        group=group,
+        time=time_column,
+        ignore=tuple(ignore),
+        random_state=seed,
+    )
+    model.fit(
+        read_table(table, encoding=encoding),
+        target,
+        y_tolerance=tolerance_column,
+        y_lower=lower_column,
+        y_upper=upper_column,
+        progress=training,
+    )
+    explaining(0.0, "Explaining")
+    use = use_of(model.held_out_, linear=_linear_width(model))
+    result = FitResult(
+        model=model,
+        verdict=fit_verdict(model.held_out_, model.shifted_, use, target=target),
+        held_out=model.held_out_,
+        shifted=model.shifted_,
+        use=use,
+        distances=_distances(model)[model.portfolio_.held_out_.rows],
+        effects=tuple(
+            feature_effects(
+                lambda X: model.portfolio_.predict_dist(model.transform(X)),
+                model.training_.X,
+                random_state=seed,
+                progress=explaining,
+            )
+        ),
+        unusual_rows=_most_unusual(model),
+        notes=model.notes_,
+        seconds=time.perf_counter() - start,
+    )
+    explaining(1.0, "Explaining")
+    return result
+
+
+def parse_tolerance(text: str | float) -> str | float:
+    """0.5 in target units, "1%" of the range, or "choose".
+
+    >>> parse_tolerance("0.5"), parse_tolerance("1%"), parse_tolerance("Choose")
+    (0.5, '1%', 'choose')
+    """
+    words = str(text).strip().lower()
+    if words == "choose":
+        return words
+    try:
+        value = float(words.removesuffix("%"))
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < float("inf"):
+        raise OptionError(
+            "tolerance must be a number in target units, a percentage of the target's range or "
+            f"'choose', got {quoted(text)}. Write 0.5, 1% or choose."
+        )
+    return f"{value:g}%" if words.endswith("%") else value
+
+
+def _distances(model: TableRegressor) -> Floats:
+    """How far each training row is from the others."""
+    return np.asarray(model.portfolio_.proximity_.distance_leave_one_out(), dtype=np.float64)
+
+
+def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
+    """The rows furthest from the others, as models predict them that had not seen their kind."""
+    places = np.asarray(model.portfolio_.shifted_.rows)
+    return most_unusual(
+        model.shifted_,
+        model.training_.X.iloc[places],
+        distance=_distances(model)[places],
+        usual=model.profile_,
+    )
+
+
+def _linear_width(model: TableRegressor) -> float | None:
+    """Width of a cross-fitted linear model's intervals, by the rank of its errors."""
+    data = model.training_
+    places = np.flatnonzero(data.exact)
+    places = np.random.default_rng(0).permutation(places)[:_LINEAR_ROWS]
+    if len(data.schema.columns) > _LINEAR_COLUMNS:
+        return None
+    features, y = model.transform(data.X.iloc[places]), data.y[places]
+    folds = KFold(5, shuffle=True, random_state=0)
+    predicted = cross_val_predict(Ridge(alpha=1.0), features, y, cv=folds)
+    errors = np.sort(np.abs(y - predicted))
+    rank = min(len(errors), int(np.ceil((len(errors) + 1) * model.coverage)))
+    return float(2 * errors[rank - 1])

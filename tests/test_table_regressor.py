@@ -1,0 +1,175 @@
+"""One estimator from a table to an answer."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import clone
+from sklearn.model_selection import cross_val_score
+
+import accord
+from accord import TableRegressor
+from accord.tables import OptionError, TableError
+from accord.workflows import FitResult
+
+
+@pytest.fixture(scope="module")
+def model(fitted: FitResult) -> TableRegressor:
+    return fitted.model
+
+
+def quick(**settings: object) -> TableRegressor:
+    return TableRegressor(**{"effort": "quick", "random_state": 0, **settings})  # type: ignore[arg-type]
+
+
+def test_columns_are_used_or_not_with_a_reason(model: TableRegressor) -> None:
+    schema = model.schema_
+    assert schema.names == ["area", "age", "town", "sold", "<script>alert(1)</script>"]
+    assert set(schema.ignored) == {"house", "country"}
+
+
+def test_every_answer_has_a_row_for_each_row(model: TableRegressor, houses: pd.DataFrame) -> None:
+    some = houses.iloc[10:15]
+    mean, std = model.predict(some, return_std=True)
+    assert mean.shape == std.shape == (5,)
+    interval = model.predict_interval(some, coverage=0.9)
+    assert list(interval.index) == list(some.index)
+    assert (interval["lower"] < interval["upper"]).all()
+    assert model.predict_quantiles(some, [0.1, 0.5]).columns.tolist() == ["0.1", "0.5"]
+    assert model.predict_dist(some).shape == (5,)
+    assert model.is_unusual(some).dtype == bool
+
+
+def test_the_parts_of_the_uncertainty_add_up(model: TableRegressor, houses: pd.DataFrame) -> None:
+    parts = model.predict_uncertainty(houses)
+    assert parts.columns.tolist() == ["mean", "noise", "disagreement", "distance", "total"]
+    squares = parts[["noise", "disagreement", "distance"]].pow(2).sum(axis=1)
+    np.testing.assert_allclose(squares, parts["total"] ** 2, rtol=1e-6)
+
+
+def test_columns_are_found_by_name(model: TableRegressor, houses: pd.DataFrame) -> None:
+    mixed = houses[list(reversed(houses.columns))].assign(more=1)
+    np.testing.assert_array_equal(model.predict(mixed), model.predict(houses))
+    with pytest.raises(TableError, match="'area' is missing"):
+        model.predict(houses.drop(columns="area"))
+
+
+def test_a_far_row_is_unusual(model: TableRegressor, houses: pd.DataFrame) -> None:
+    far = houses.iloc[:2].copy()
+    far.loc[far.index[1], ["area", "age"]] = [5000.0, 900.0]
+    assert model.is_unusual(far)[1]
+
+
+def test_a_saved_model_predicts(
+    model: TableRegressor, model_file: Path, houses: pd.DataFrame
+) -> None:
+    loaded = accord.load(model_file)
+    assert isinstance(loaded, TableRegressor)
+    np.testing.assert_array_equal(loaded.predict(houses), model.predict(houses))
+    np.testing.assert_array_equal(loaded.is_unusual(houses), model.is_unusual(houses))
+    assert loaded.card_ == model.card_
+    assert loaded.notes_ == model.notes_
+    assert not hasattr(loaded, "held_out_")
+
+
+def test_target_values_serve_as_well_as_a_name(
+    model: TableRegressor, houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    by_values = quick().fit(houses.drop(columns="price"), houses["price"])
+    np.testing.assert_array_equal(by_values.predict(houses), model.predict(houses))
+    houses.to_csv(tmp_path / "houses.csv", index=False)
+    by_file = quick().fit(tmp_path / "houses.csv", "price")
+    np.testing.assert_allclose(by_file.predict(houses), model.predict(houses), rtol=1e-6)
+
+
+def test_arrays_and_cross_validation(houses: pd.DataFrame) -> None:
+    X, y = houses.drop(columns="price"), houses["price"]
+    assert np.isfinite(cross_val_score(quick(), X, y, cv=2)).all()
+    rng = np.random.default_rng(0)
+    numbers = rng.normal(size=(40, 2))
+    model = quick().fit(numbers, numbers[:, 0])
+    assert model.predict_interval(numbers).shape == (40, 2)
+
+
+def test_fitting_leaves_the_settings_alone(houses: pd.DataFrame) -> None:
+    model = quick(ignore=["town"], bounds=(0, None))
+    before = model.get_params()
+    model.fit(houses, "price")
+    assert model.get_params() == before == clone(model).get_params()
+    assert "town" in model.schema_.ignored
+
+
+def test_bounds_are_detected_and_overruled(houses: pd.DataFrame) -> None:
+    small = houses.iloc[:30]
+    found = quick().fit(small, "price")
+    assert found.bounds_ == (0.0, None)
+    assert any("intervals stay at or above 0" in note for note in found.notes_)
+    assert quick(bounds=None).fit(small, "price").bounds_ is None
+    below = small.assign(price=small["price"] - 1000)
+    assert quick().fit(below, "price").bounds_ is None
+    for wrong in ((1, 0), 3, ("a", None)):
+        with pytest.raises(ValueError, match="bound"):
+            quick(bounds=wrong).fit(small, "price")
+
+
+def test_groups_are_held_out_together() -> None:
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(12), 10)
+    own = rng.normal(size=12)[person]  # what only rows of the same person reveal
+    frame = pd.DataFrame({"person": [f"p{p}" for p in person], "x": own, "y": 5 * own})
+    frame["y"] = rng.normal(size=12)[person] + rng.normal(0, 0.05, 120)
+    alone = quick().fit(frame[["x", "y"]], "y").held_out_.figures()["rmse"]
+    together = quick(group="person").fit(frame, "y")
+    assert "person" in together.schema_.ignored
+    assert together.held_out_.figures()["rmse"] > alone
+    with pytest.raises(TableError, match="at least 2 groups"):
+        quick(group="person").fit(frame.assign(person="one"), "y")
+
+
+def test_time_orders_what_is_held_out() -> None:
+    rng = np.random.default_rng(0)
+    t = np.arange(100.0)
+    frame = pd.DataFrame({"t": rng.permutation(t), "x": rng.normal(size=100)})
+    frame["y"] = frame["t"] + rng.normal(size=100)
+    mixed = quick().fit(frame, "y").held_out_.figures()["rmse"]
+    in_blocks = quick(time="t").fit(frame, "y").held_out_.figures()["rmse"]
+    assert in_blocks > mixed
+    with pytest.raises(OptionError, match="time column 'when' is not in"):
+        quick(time="when").fit(frame, "y")
+    with pytest.raises(TableError, match="must hold numbers or dates"):
+        quick(time="word").fit(frame.assign(word=["a", "b"] * 50), "y")
+
+
+def test_training_rows_are_recognised(model: TableRegressor, model_file: Path) -> None:
+    loaded = accord.load(model_file)
+    data = model.training_
+    assert loaded.seen_in_training(data.X, data.y) == 1
+    assert loaded.seen_in_training(data.X, data.y + 1) == 0
+    assert loaded.seen_in_training(data.X.iloc[:0], data.y[:0]) == 0
+
+
+def test_censored_rows_pull_predictions_beyond_their_bound() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, 200)
+    life = 10 + 10 * x + rng.normal(0, 1, 200)
+    frame = pd.DataFrame({"x": x, "price": np.minimum(life, 16)})
+    bound = np.where(life > 16, 16.0, np.nan)
+    naive = quick().fit(frame, "price")
+    aware = quick().fit(frame, "price", y_lower=bound)
+    late = pd.DataFrame({"x": [0.95]})
+    upper = [model.predict_quantiles(late, 0.9).iloc[0, 0] for model in (naive, aware)]
+    assert upper[1] > upper[0]
+    assert len(aware.held_out_) < len(naive.held_out_)
+    assert any("censored" in limit for limit in aware.card_.limits)
+
+
+def test_settings_that_cannot_be(houses: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="effort"):
+        quick(effort="huge").fit(houses, "price")
+    with pytest.raises(ValueError, match="coverage"):
+        quick(coverage=95).fit(houses, "price")
+    with pytest.raises(TypeError, match="ignore must be a list"):
+        quick(ignore="town").fit(houses, "price")
+    with pytest.raises(ValueError, match="one value per row"):
+        quick().fit(houses, [1.0, 2.0])

@@ -1,0 +1,116 @@
+"""A fit: the honesty of its figures, the model it leaves, and what it does with odd requests."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from accord.tables import OptionError, TableError
+from accord.workflows import FitResult, fit_table, load_model, parse_tolerance
+
+
+def quick(frame: pd.DataFrame, **options: Any) -> FitResult:
+    return fit_table(frame, **{"target": "price", "effort": "quick", **options})
+
+
+def test_the_command_and_the_library_walk_the_same_path(
+    fitted: FitResult, houses: pd.DataFrame
+) -> None:
+    import accord
+
+    model = accord.TableRegressor(effort="quick", random_state=0).fit(houses, "price")
+    np.testing.assert_array_equal(model.held_out_.mean, fitted.held_out.mean)
+    np.testing.assert_array_equal(model.predict(houses), fitted.model.predict(houses))
+
+
+def test_every_row_is_judged_by_models_that_had_not_seen_it(fitted: FitResult) -> None:
+    assert sorted(fitted.held_out.rows) == list(range(1, 151))
+    # Models that had seen the rows would be closer to them than the noise allows.
+    assert fitted.held_out.figures()["rmse"] > 15
+    assert 0.85 < fitted.held_out.covered <= 1
+    assert len(fitted.shifted) == 15
+
+
+def test_reliability_and_use_are_in_one_sentence(fitted: FitResult) -> None:
+    assert "95 % intervals" in fitted.verdict.headline
+    assert "without a model" in fitted.verdict.headline
+    assert "with a linear model" in fitted.verdict.summary
+    assert "mean" in fitted.verdict.summary
+    assert "median" in fitted.verdict.summary
+    assert fitted.to_json()["held_out"]["coverage"] == fitted.held_out.covered
+
+
+def test_a_target_that_the_columns_say_nothing_about_gets_no_green_tick() -> None:
+    rng = np.random.default_rng(0)
+    noise = pd.DataFrame({"x": rng.normal(size=150), "price": rng.normal(size=150)})
+    verdict = quick(noise).verdict
+    assert verdict.level != "good"
+    assert "narrower than without a model" in verdict.headline
+
+
+def test_twenty_rows_are_too_few_to_tell(houses: pd.DataFrame) -> None:
+    result = quick(houses.iloc[:20])
+    assert result.verdict.level != "good"
+    assert result.verdict.headline.startswith("Too few rows to tell whether")
+    assert "the data allow" in result.verdict.headline
+
+
+def test_what_matters_is_found_to_matter(fitted: FitResult) -> None:
+    assert fitted.effects[0].name == "area"
+    assert fitted.effects[0].direction == "rises"
+    assert fitted.effects[0].mean > 3 * fitted.effects[-1].mean
+
+
+def test_the_file_gives_the_same_predictions(
+    fitted: FitResult, model_file: Path, houses: pd.DataFrame
+) -> None:
+    loaded = load_model(model_file)
+    np.testing.assert_array_equal(loaded.predict(houses), fitted.model.predict(houses))
+    assert loaded.card_ == fitted.model.card_
+    assert loaded.schema_ == fitted.model.schema_
+
+
+def test_the_same_seed_gives_the_same_model(houses: pd.DataFrame, fitted: FitResult) -> None:
+    again = quick(houses)
+    np.testing.assert_array_equal(again.held_out.mean, fitted.held_out.mean)
+    assert again.effects == fitted.effects
+
+
+def test_progress_never_goes_back_and_is_full_only_at_the_end(houses: pd.DataFrame) -> None:
+    seen: list[tuple[float, str]] = []
+    quick(houses.iloc[:40], progress=lambda share, what="": seen.append((share, what)))
+    shares = [share for share, _ in seen]
+    assert shares == sorted(shares)
+    assert shares[-1] == pytest.approx(1)
+    assert all(share < 1 - 1e-9 for share in shares[:-1])
+    assert {"Reading", "Training", "Explaining"} <= {what for _, what in seen}
+
+
+def test_ten_thousand_columns() -> None:
+    rng = np.random.default_rng(0)
+    wide = pd.DataFrame(rng.normal(size=(24, 10_000))).add_prefix("x")
+    frame = wide.assign(price=wide["x3"] * 5 + rng.normal(0, 0.1, 24))
+    result = quick(frame)
+    assert result.model.card_.n_columns == 10_000
+    assert len(result.effects) == 15
+
+
+def test_a_broken_request_is_refused_before_training(houses: pd.DataFrame) -> None:
+    with pytest.raises(OptionError, match="tolerance must be a number"):
+        quick(houses, tolerance="much")
+    with pytest.raises(OptionError, match="Did you mean 'price'"):
+        quick(houses, target="prize")
+    with pytest.raises(TableError, match="must hold numbers"):
+        quick(houses, target="town")
+
+
+def test_tolerances_as_they_are_typed() -> None:
+    assert parse_tolerance("0.5") == 0.5
+    assert parse_tolerance("1 %") == "1%"
+    assert parse_tolerance(" Choose ") == "choose"
+    assert parse_tolerance(0) == 0.0
+    for wrong in ("-1", "nan", "inf", "x%"):
+        with pytest.raises(OptionError):
+            parse_tolerance(wrong)
