@@ -13,8 +13,9 @@ LAYERS: dict[str, int] = {
     **dict.fromkeys(("_wording", "_paths", "_numerics", "_checks"), 0),
     **dict.fromkeys(("distributions", "agreement", "losses", "metrics", "validation", "splits"), 1),
     **dict.fromkeys(("training", "probabilistic_backprop", "tables", "datasets"), 2),
-    **dict.fromkeys(("estimators", "calibration", "trust", "portfolio", "persistence"), 3),
-    **dict.fromkeys(("assessment", "table_profile", "model_card", "table_regressor"), 3),
+    **dict.fromkeys(
+        ("estimators", "calibration", "trust", "portfolio", "persistence", "tabular"), 3
+    ),
     **dict.fromkeys(("plots",), 4),
     **dict.fromkeys(("paper", "workflows"), 5),
     **dict.fromkeys(("cli", "report"), 6),

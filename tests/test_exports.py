@@ -23,6 +23,7 @@ PUBLIC = [
     "Mixture",
     "Normal",
     "PBPRegressor",
+    "PortfolioRegressor",
     "Recalibrated",
     "Smoothed",
     "StudentT",

@@ -17,8 +17,9 @@ _EXPORTS: dict[str, str | None] = {
     "MCDropoutRegressor": "accord.estimators",
     "MSEEnsembleRegressor": "accord.estimators",
     "PBPRegressor": "accord.estimators",
+    "PortfolioRegressor": "accord.portfolio",
     "Recalibrated": "accord.calibration",
-    "TableRegressor": "accord.table_regressor",
+    "TableRegressor": "accord.tabular",
     "TrustScore": "accord.trust",
     "load": "accord.persistence",
     # losses

@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from accord.table_profile import TableProfile
 from accord.tables import OptionError, TableError
+from accord.tabular import TableProfile
 from accord.workflows import FitResult, evaluate_table, measure_drift
 
 

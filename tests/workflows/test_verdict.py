@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accord.assessment import Assessment
+from accord.tabular import Assessment
 from accord.workflows import Use, reliability
 from accord.workflows.verdict import evaluation_verdict, fit_verdict
 

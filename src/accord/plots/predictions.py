@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
-from accord.assessment import uncertainty_parts
 from accord.distributions import Distribution
 from accord.metrics import coverage as covered
 from accord.metrics.inputs import FloatArray, as_array, finite, predictive, targets
@@ -25,6 +24,7 @@ from accord.plots.style import (
     percent,
     percent_axis,
 )
+from accord.tabular import uncertainty_parts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,8 +9,8 @@ from markupsafe import Markup
 from accord import plots
 from accord._types import Floats
 from accord._wording import number, percent
-from accord.assessment import Assessment
 from accord.plots import style
+from accord.tabular import Assessment
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -3,10 +3,10 @@
 import numpy as np
 
 from accord._wording import count
-from accord.assessment import Assessment
 from accord.report import figures
 from accord.report.page import FIGURE_ROWS, render
 from accord.tables import ONE_HOT_CATEGORIES, Column, Schema
+from accord.tabular import Assessment
 from accord.workflows import QUARTILES, RULE, FitResult, reliability
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)

@@ -13,7 +13,6 @@ import pyarrow as pa
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
 from accord._wording import count, listed_plainly, number, percent
-from accord.assessment import Assessment
 from accord.estimators import fit_together
 from accord.splits import OutlierSplit
 from accord.tables import (
@@ -27,6 +26,7 @@ from accord.tables import (
     quoted,
     read_table,
 )
+from accord.tabular import Assessment
 from accord.training import EpochReport as Epochs
 from accord.workflows.methods import METHODS, Method
 

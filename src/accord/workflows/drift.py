@@ -8,8 +8,8 @@ from scipy import stats
 
 from accord._types import Bools, Floats
 from accord._wording import count, percent
-from accord.table_profile import TableProfile, as_floats
 from accord.tables import listed
+from accord.tabular import TableProfile, as_floats
 
 # Chance that an undrifted table is called drifted, over all its columns.
 _FALSE_ALARM = 0.01

@@ -11,9 +11,6 @@ import pandas as pd
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, percent
-from accord.assessment import Assessment
-from accord.model_card import ModelCard
-from accord.table_regressor import TableRegressor
 from accord.tables import (
     Table,
     TableError,
@@ -24,6 +21,7 @@ from accord.tables import (
     quoted,
     read_table,
 )
+from accord.tabular import Assessment, ModelCard, TableRegressor
 from accord.workflows.drift import Drift, measure_drift
 from accord.workflows.explain import UnusualRow, most_unusual
 from accord.workflows.predict import load_model

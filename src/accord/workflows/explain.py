@@ -9,9 +9,8 @@ from scipy.stats import rankdata
 
 from accord._progress import Progress, silent
 from accord._types import Floats
-from accord.assessment import Assessment
 from accord.distributions import Distribution
-from accord.table_profile import TableProfile, as_floats
+from accord.tabular import Assessment, TableProfile, as_floats
 
 Predict = Callable[[pd.DataFrame], Distribution]
 

@@ -13,9 +13,8 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from accord._progress import Progress, parts, silent
 from accord._types import Floats
-from accord.assessment import Assessment
-from accord.table_regressor import Bounds, Effort, TableRegressor
 from accord.tables import OptionError, quoted, read_table
+from accord.tabular import Assessment, Bounds, Effort, TableRegressor
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
 from accord.workflows.verdict import Use, Verdict, fit_verdict, use_of
 

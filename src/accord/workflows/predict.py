@@ -14,8 +14,6 @@ from accord import persistence
 from accord._paths import path_problem
 from accord._progress import Progress, silent
 from accord._types import Bools
-from accord.assessment import uncertainty_parts
-from accord.table_regressor import TableRegressor
 from accord.tables import (
     OptionError,
     Schema,
@@ -33,6 +31,7 @@ from accord.tables import (
     quoted,
     refuse_unknown_suffix,
 )
+from accord.tabular import TableRegressor, uncertainty_parts
 
 _BATCH_ROWS = 16_384
 # Wide tables get shorter batches: about this many cells at a time.

@@ -16,7 +16,6 @@ from accord.agreement import (
     parse_rule,
     probability_of_agreement,
 )
-from accord.assessment import Assessment
 from accord.distributions import Normal
 from accord.metrics import interval_score
 from accord.tables import (
@@ -28,6 +27,7 @@ from accord.tables import (
     quoted,
     read_table,
 )
+from accord.tabular import Assessment
 from accord.workflows.verdict import (
     Level,
     Use,

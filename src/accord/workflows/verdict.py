@@ -6,8 +6,8 @@ from typing import Literal
 import numpy as np
 
 from accord._wording import count, number, percent
-from accord.assessment import Assessment, Group
 from accord.tables import printable
+from accord.tabular import Assessment, Group
 
 Level = Literal["good", "caution", "poor"]
 Belief = Literal["holds", "does not hold", "too few rows"]

@@ -17,12 +17,9 @@ from accord import persistence
 from accord._checks import check_choice, check_probability
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats
-from accord.assessment import Assessment, uncertainty_parts
 from accord.distributions import Distribution
 from accord.estimators import stated_half_width
-from accord.model_card import ModelCard, make_card
 from accord.portfolio import HeldOut, PortfolioRegressor
-from accord.table_profile import TableProfile, as_floats
 from accord.tables import (
     OptionError,
     Schema,
@@ -36,6 +33,9 @@ from accord.tables import (
     quoted,
     read_table,
 )
+from accord.tabular.assessment import Assessment, uncertainty_parts
+from accord.tabular.card import ModelCard, make_card
+from accord.tabular.profile import TableProfile, as_floats
 
 Effort = Literal["quick", "standard", "best"]
 Bounds = tuple[float | None, float | None]

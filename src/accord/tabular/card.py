@@ -10,8 +10,8 @@ import numpy as np
 
 from accord._version import __version__
 from accord._wording import number, percent
-from accord.assessment import Assessment
 from accord.tables import Table, TrainingData
+from accord.tabular.assessment import Assessment
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow")
 _FEW_ROWS = 200

@@ -1,0 +1,19 @@
+"""From a table to answers: the estimator for tables, and what it knows about itself."""
+
+from accord.tabular.assessment import Assessment, Group, uncertainty_parts
+from accord.tabular.card import ModelCard, make_card
+from accord.tabular.profile import TableProfile, as_floats
+from accord.tabular.regressor import Bounds, Effort, TableRegressor
+
+__all__ = [
+    "Assessment",
+    "Bounds",
+    "Effort",
+    "Group",
+    "ModelCard",
+    "TableProfile",
+    "TableRegressor",
+    "as_floats",
+    "make_card",
+    "uncertainty_parts",
+]
