@@ -16,13 +16,16 @@ from accord.metrics.calibration import (
     pit,
     reliability_curve,
 )
+from accord.metrics.catalogue import METRICS, Case, Metric, summary
 from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
 from accord.metrics.points import mae, r2, rmse, squared_error
 from accord.metrics.scores import agreement, crps, gaussian_nll, nll, pinball
-from accord.metrics.summaries import summary
 
 __all__ = [
+    "METRICS",
+    "Case",
     "DeviationBins",
+    "Metric",
     "ReliabilityCurve",
     "agreement",
     "coverage",

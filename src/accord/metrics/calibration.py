@@ -4,17 +4,20 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import RandomState, check_choice, check_count
 from accord.distributions import Distribution, Empirical
 from accord.metrics.bands import reliability_band
 from accord.metrics.inputs import (
     FloatArray,
+    Predictive,
     as_array,
     check_enough_rows,
+    mean_of,
     predictive,
     probabilities,
+    row_weights,
     targets,
 )
 from accord.metrics.intervals import coverage
@@ -97,6 +100,7 @@ def reliability_curve(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     levels: ArrayLike = PAPER_LEVELS,
     kind: Literal["interval", "quantile"] = "interval",
 ) -> ReliabilityCurve:
@@ -120,12 +124,17 @@ def reliability_curve(
     q = predictive(y, dist=dist, mean=mean, std=std)
     if kind == "interval" and isinstance(q, Empirical):
         # A step function's intervals cannot be read off its cdf at t.
-        shares = [coverage(y_true=y, dist=q, coverage=float(level)) for level in expected]
+        shares = [
+            coverage(y_true=y, dist=q, coverage=float(level), sample_weight=sample_weight)
+            for level in expected
+        ]
         return ReliabilityCurve(expected, np.array(shares), y.size)
     # t lies in the central z-interval exactly when F(t) lies within z/2 of one half.
-    u = pit(y_true=y, dist=q).ravel()
+    u = pit(y_true=y, dist=q)
     statistic = np.abs(2 * u - 1) if kind == "interval" else u
-    return ReliabilityCurve(expected, (statistic[:, None] <= expected).mean(axis=0), y.size)
+    below = (statistic[..., None] <= expected).astype(np.float64)
+    shares_below = mean_of(below, row_weights(sample_weight, y)).reshape(-1, len(expected))
+    return ReliabilityCurve(expected, shares_below.mean(axis=0), y.size)
 
 
 def ece(
@@ -134,6 +143,7 @@ def ece(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     levels: ArrayLike = PAPER_LEVELS,
 ) -> float:
     """Expected calibration error: mean |observed − expected| over the paper's levels 10 % … 90 %.
@@ -143,7 +153,8 @@ def ece(
     >>> round(ece(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10), 3)
     0.5
     """
-    return reliability_curve(y_true=y_true, dist=dist, mean=mean, std=std, levels=levels).ece
+    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    return reliability_curve(y_true=y_true, levels=levels, **given).ece
 
 
 def mce(
@@ -152,6 +163,7 @@ def mce(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     levels: ArrayLike = PAPER_LEVELS,
 ) -> float:
     """Maximum calibration error: largest |observed − expected| over the paper's levels 10 % … 90 %.
@@ -161,7 +173,8 @@ def mce(
     >>> mce(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10)
     0.9
     """
-    return reliability_curve(y_true=y_true, dist=dist, mean=mean, std=std, levels=levels).mce
+    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    return reliability_curve(y_true=y_true, levels=levels, **given).mce
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,6 +195,7 @@ def deviation_bins(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     n_bins: int = 10,
 ) -> DeviationBins:
     """Root mean predicted variance against root mean squared error, in bins of equal count.
@@ -197,9 +211,16 @@ def deviation_bins(
     squares = ((y - as_array("mean", q.mean)) ** 2).ravel()
     check_enough_rows(y.size, 2 * n_bins, f"a split into {n_bins} bins")
     bins = np.array_split(np.argsort(variance, kind="stable"), n_bins)
+    weight = row_weights(sample_weight, y)
+    outputs = y.size // len(y)
+    weights = np.ones(y.size) if weight is None else np.repeat(weight, outputs)
+    if any(not weights[rows].any() for rows in bins):
+        raise ValueError(
+            "sample_weight must leave rows in every bin, got a bin without. Use fewer bins."
+        )
     return DeviationBins(
-        predicted=np.array([np.sqrt(variance[rows].mean()) for rows in bins]),
-        observed=np.array([np.sqrt(squares[rows].mean()) for rows in bins]),
+        predicted=np.array([np.sqrt(_mean(variance, weights, rows)) for rows in bins]),
+        observed=np.array([np.sqrt(_mean(squares, weights, rows)) for rows in bins]),
         count=np.array([len(rows) for rows in bins], dtype=np.float64),
     )
 
@@ -210,6 +231,7 @@ def ence(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     n_bins: int = 10,
 ) -> float:
     """Expected normalised calibration error: mean |RMV − RMSE| / RMV over bins of equal count.
@@ -222,5 +244,10 @@ def ence(
     >>> ence(y_true=[2.0, -2.0], mean=[0.0, 0.0], std=[1.0, 1.0], n_bins=1)
     1.0
     """
-    bins = deviation_bins(y_true=y_true, dist=dist, mean=mean, std=std, n_bins=n_bins)
+    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    bins = deviation_bins(y_true=y_true, n_bins=n_bins, **given)
     return float((np.abs(bins.predicted - bins.observed) / bins.predicted).mean())
+
+
+def _mean(values: FloatArray, weights: FloatArray, rows: NDArray[np.intp]) -> float:
+    return float(np.average(values[rows], weights=weights[rows]))

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import (
     check_finite,
+    check_non_negative,
     check_not_empty,
     check_ordered,
     check_positive,
@@ -26,6 +27,7 @@ class PointPredictive(TypedDict, total=False):
 
     mean: ArrayLike | None
     dist: Distribution | None
+    sample_weight: ArrayLike | None
 
 
 class Predictive(TypedDict, total=False):
@@ -34,6 +36,7 @@ class Predictive(TypedDict, total=False):
     dist: Distribution | None
     mean: ArrayLike | None
     std: ArrayLike | None
+    sample_weight: ArrayLike | None
 
 
 def as_array(name: str, values: Any) -> FloatArray:
@@ -183,6 +186,34 @@ def check_enough_rows(n: int, needed: int, what: str) -> None:
         raise ValueError(f"{what} needs at least {needed} values, got {n}. Pool more rows.")
 
 
-def averaged(values: FloatArray, average: bool) -> float | FloatArray:
-    """Per-sample values, or their mean over rows and outputs."""
-    return float(values.mean()) if average else values
+def row_weights(sample_weight: ArrayLike | None, y: FloatArray) -> FloatArray | None:
+    """One non-negative weight per row that counts, as in scikit-learn; None for equal weights.
+
+    **Shape**: (N,).
+    """
+    if sample_weight is None:
+        return None
+    weight = finite("sample_weight", sample_weight)
+    if weight.shape != y.shape[:1]:
+        raise ValueError(
+            f"sample_weight must be one number per row, {y.shape[:1]}, got {weight.shape}. "
+            "Pass None for equal weights."
+        )
+    check_non_negative("sample_weight", weight, remedy="Use 0 to leave a row out.")
+    if not weight.any():
+        raise ValueError("sample_weight must not all be zero, got a sum of 0. Pass None.")
+    return weight
+
+
+def mean_of(values: FloatArray, weight: FloatArray | None) -> FloatArray:
+    """The weighted mean over the rows, per output."""
+    return np.asarray(np.average(values, axis=0, weights=weight))
+
+
+def averaged(
+    values: FloatArray, average: bool, sample_weight: ArrayLike | None = None
+) -> float | FloatArray:
+    """Per-sample values, or their weighted mean over rows and outputs."""
+    if not average:
+        return values
+    return float(mean_of(values, row_weights(sample_weight, values)).mean())

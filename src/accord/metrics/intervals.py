@@ -12,9 +12,11 @@ from accord.metrics.inputs import (
     as_array,
     averaged,
     bounds,
+    mean_of,
     positive,
     predictive,
     probability,
+    row_weights,
     targets,
 )
 
@@ -44,6 +46,7 @@ def coverage(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     coverage: float = 0.95,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Share of the observations inside their interval, bounds included.
@@ -58,7 +61,7 @@ def coverage(
     """
     y = targets(y_true)
     lower, upper = _ends(y, interval, probability("coverage", coverage), dist, mean, std)
-    return averaged(((lower <= y) & (y <= upper)).astype(np.float64), average)
+    return averaged(((lower <= y) & (y <= upper)).astype(np.float64), average, sample_weight)
 
 
 @overload
@@ -77,6 +80,7 @@ def interval_width(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     coverage: float = 0.95,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Width u − l of the intervals, in the target's units; ``y_true`` only states their shape.
@@ -89,7 +93,7 @@ def interval_width(
     """
     y = targets(y_true)
     lower, upper = _ends(y, interval, probability("coverage", coverage), dist, mean, std)
-    return averaged(upper - lower, average)
+    return averaged(upper - lower, average, sample_weight)
 
 
 @overload
@@ -108,6 +112,7 @@ def interval_score(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     coverage: float = 0.95,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Interval (Winkler) score (u − l) + 2/α · [(l − t)₊ + (t − u)₊], α = 1 − coverage.
@@ -125,19 +130,31 @@ def interval_score(
     alpha = 1 - probability("coverage", coverage)
     lower, upper = _ends(y, interval, coverage, dist, mean, std)
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
-    return averaged(upper - lower + 2 / alpha * missed, average)
+    return averaged(upper - lower + 2 / alpha * missed, average, sample_weight)
 
 
 @overload
 def sharpness(
-    *, dist: Distribution | None = None, std: ArrayLike | None = None, average: Literal[True] = True
+    *,
+    dist: Distribution | None = None,
+    std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    average: Literal[True] = True,
 ) -> float: ...
 @overload
 def sharpness(
-    *, dist: Distribution | None = None, std: ArrayLike | None = None, average: Literal[False]
+    *,
+    dist: Distribution | None = None,
+    std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    average: Literal[False],
 ) -> FloatArray: ...
 def sharpness(
-    *, dist: Distribution | None = None, std: ArrayLike | None = None, average: bool = True
+    *,
+    dist: Distribution | None = None,
+    std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    average: bool = True,
 ) -> float | FloatArray:
     """Root mean predicted variance √(N⁻¹ Σ σ²): how much the predictions claim to know.
 
@@ -150,7 +167,9 @@ def sharpness(
         got = "neither" if dist is None else "both"
         raise TypeError(f"predictions must be std= or dist=, got {got}. Pass one of the two.")
     sigma = positive("std", std) if dist is None else as_array("std", dist.std)
-    return float(np.sqrt((sigma**2).mean())) if average else sigma
+    if not average:
+        return sigma
+    return float(np.sqrt(mean_of(sigma**2, row_weights(sample_weight, sigma)).mean()))
 
 
 def _ends(

@@ -53,6 +53,7 @@ def nll(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Negative log-likelihood −log q(t) of the distribution itself.
@@ -67,7 +68,7 @@ def nll(
     """
     y = targets(y_true)
     q = predictive(y, dist=dist, mean=mean, std=std)
-    return averaged(-as_array("log_prob", q.log_prob(y)), average)
+    return averaged(-as_array("log_prob", q.log_prob(y)), average, sample_weight)
 
 
 @overload
@@ -84,6 +85,7 @@ def gaussian_nll(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Negative log-likelihood ½ log 2πσ² + (t − μ)² / 2σ² of the first two moments.
@@ -97,7 +99,8 @@ def gaussian_nll(
     """
     y = targets(y_true)
     q = gaussian_match(predictive(y, dist=dist, mean=mean, std=std))
-    return nll(y_true=y, dist=q) if average else nll(y_true=y, dist=q, average=False)
+    losses = nll(y_true=y, dist=q, average=False)
+    return averaged(losses, average, sample_weight)
 
 
 @overload
@@ -117,6 +120,7 @@ def crps(
     samples: ArrayLike | None = None,
     quantiles: ArrayLike | None = None,
     alpha: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Continuous ranked probability score ∫ (F(x) − 1{x ≥ t})² dx, in the target's units.
@@ -141,11 +145,13 @@ def crps(
             "got several. Pass one of the forms."
         )
     if samples is not None:
-        return averaged(crps_samples(_draws(samples, y), y), average)
+        return averaged(crps_samples(_draws(samples, y), y), average, sample_weight)
     if quantiles is not None:
         losses = pinball(y_true=y, quantiles=quantiles, alpha=alpha, average=False)
-        return averaged(2 * losses.mean(axis=-1), average)
-    return averaged(crps_of(predictive(y, dist=dist, mean=mean, std=std), y), average)
+        return averaged(2 * losses.mean(axis=-1), average, sample_weight)
+    return averaged(
+        crps_of(predictive(y, dist=dist, mean=mean, std=std), y), average, sample_weight
+    )
 
 
 @overload
@@ -174,6 +180,7 @@ def pinball(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Pinball loss (α − 1{t < q_α}) (t − q_α) of predicted quantiles, averaged over the levels.
@@ -194,7 +201,7 @@ def pinball(
         q = predictive(y, dist=dist, mean=mean, std=std)
         quantiles = as_array("quantile", q.quantile(levels))
     excess = y[..., None] - quantile_table(y, quantiles, levels)
-    return averaged(np.maximum(levels * excess, (levels - 1) * excess), average)
+    return averaged(np.maximum(levels * excess, (levels - 1) * excess), average, sample_weight)
 
 
 @overload
@@ -213,6 +220,7 @@ def agreement(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     random_state: RandomState = 0,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
 ) -> float | FloatArray:
     """Probability p(A|M,D,B) that model and data agree under a rule; higher is better.
@@ -229,7 +237,7 @@ def agreement(
     q = predictive(y, dist=dist, mean=mean, std=std)
     stated = rule if isinstance(rule, Rule) else Within(rule)
     agreed = probability_of_agreement(q, y, stated, random_state=random_state)
-    return averaged(as_array("probability", agreed.probability), average)
+    return averaged(as_array("probability", agreed.probability), average, sample_weight)
 
 
 def _draws(samples: ArrayLike, y: FloatArray) -> FloatArray:
