@@ -10,7 +10,6 @@ which is NLL for ε = 0. Its gradients are closed forms of the same primitive, s
 step needs no autograd; :class:`ByAutograd` serves every other loss.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -25,6 +24,7 @@ from accord._numerics import (
     agreement_loss,
     agreement_slopes,
     family_named,
+    gaussian_nll_slopes,
     log_between,
 )
 from accord.training import Columns
@@ -34,8 +34,6 @@ VarianceHead = Literal["sigmoid", "softplus", "exp"]
 
 # Keeps a variance from collapsing, as torch.nn.GaussianNLLLoss does; targets have about unit range.
 VARIANCE_FLOOR = 1e-6
-
-LOG_2PI = math.log(2 * math.pi)
 
 Result = tuple[Tensor, Tensor, Tensor | None]
 
@@ -107,14 +105,11 @@ class GaussianLikelihood:
 
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
         mean, variance, slopes = self.heads.with_slopes(raw)
-        residual = mean - columns["target"]
-        scaled = residual / variance
-        loss = torch.log(variance).addcmul_(residual, scaled).add_(LOG_2PI).mul_(0.5)
-        by_variance = variance.reciprocal().addcmul_(scaled, scaled, value=-1).mul_(0.5)
+        loss, by_mean, by_variance = gaussian_nll_slopes(mean, variance, columns["target"])
         if self.beta:
             factor = variance**self.beta
-            scaled, by_variance = scaled * factor, by_variance * factor
-        return loss, _chained(slopes, scaled, by_variance, weight), None
+            by_mean, by_variance = by_mean * factor, by_variance * factor
+        return loss, _chained(slopes, by_mean, by_variance, weight), None
 
 
 @final

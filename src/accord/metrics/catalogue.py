@@ -10,9 +10,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics.calibration import MINIMUM_ROWS, ece, ence, mce
-from accord.metrics.inputs import FloatArray, as_array, predictive, row_weights, targets
+from accord.metrics.inputs import as_array, predictive, row_weights, targets
 from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
 from accord.metrics.points import mae, r2, rmse
 from accord.metrics.scores import crps, gaussian_nll, nll
@@ -27,11 +28,11 @@ class Case:
     **Shape**: y (N,) or (N, K), as ``dist``; weight (N,) or None.
     """
 
-    y: FloatArray
+    y: Floats
     dist: Distribution
     coverage: float
-    weight: FloatArray | None
-    interval: FloatArray
+    weight: Floats | None
+    interval: Floats
 
 
 @dataclass(frozen=True)

@@ -5,9 +5,9 @@ from typing import Literal, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
-    FloatArray,
     Predictive,
     as_array,
     averaged,
@@ -37,7 +37,7 @@ def coverage(
 @overload
 def coverage(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def coverage(
     *,
     y_true: ArrayLike,
@@ -48,7 +48,7 @@ def coverage(
     coverage: float = 0.95,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Share of the observations inside their interval, bounds included.
 
     The interval is given, or the central one of a predictive at the stated ``coverage``.
@@ -71,7 +71,7 @@ def interval_width(
 @overload
 def interval_width(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def interval_width(
     *,
     y_true: ArrayLike,
@@ -82,7 +82,7 @@ def interval_width(
     coverage: float = 0.95,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Width u − l of the intervals, in the target's units; ``y_true`` only states their shape.
 
     **Shape**: ``y_true`` (N,) or (N, K); ``interval`` (N, 2) or (N, K, 2); the shape of ``y_true``
@@ -103,7 +103,7 @@ def interval_score(
 @overload
 def interval_score(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def interval_score(
     *,
     y_true: ArrayLike,
@@ -114,7 +114,7 @@ def interval_score(
     coverage: float = 0.95,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Interval (Winkler) score (u − l) + 2/α · [(l − t)₊ + (t − u)₊], α = 1 − coverage.
 
     Lower is better; its expectation is least for the true central interval. ``coverage`` is what
@@ -148,14 +148,14 @@ def sharpness(
     std: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     average: Literal[False],
-) -> FloatArray: ...
+) -> Floats: ...
 def sharpness(
     *,
     dist: Distribution | None = None,
     std: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Root mean predicted variance √(N⁻¹ Σ σ²): how much the predictions claim to know.
 
     **Shape**: ``std`` (N,) or (N, K), as ``dist``; the standard deviations for ``average=False``.
@@ -173,13 +173,13 @@ def sharpness(
 
 
 def _ends(
-    y: FloatArray,
+    y: Floats,
     interval: ArrayLike | None,
     coverage: float,
     dist: Distribution | None,
     mean: ArrayLike | None,
     std: ArrayLike | None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Floats, Floats]:
     if interval is None:
         q = predictive(y, dist=dist, mean=mean, std=std)
         return bounds(y, as_array("interval", q.interval(coverage)))

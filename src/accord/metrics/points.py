@@ -5,9 +5,9 @@ from typing import Literal, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
-    FloatArray,
     PointPredictive,
     averaged,
     check_enough_rows,
@@ -27,7 +27,7 @@ def squared_error(
 @overload
 def squared_error(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def squared_error(
     *,
     y_true: ArrayLike,
@@ -35,7 +35,7 @@ def squared_error(
     dist: Distribution | None = None,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """(t − μ)², whose average is the mean squared error.
 
     **Shape**: ``y_true`` and ``mean`` (N,) or (N, K); the same for ``average=False``.
@@ -54,7 +54,7 @@ def mae(
 @overload
 def mae(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def mae(
     *,
     y_true: ArrayLike,
@@ -62,7 +62,7 @@ def mae(
     dist: Distribution | None = None,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Mean absolute error |t − μ|.
 
     **Shape**: ``y_true`` and ``mean`` (N,) or (N, K); the same for ``average=False``.

@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accord._checks import RandomState
+from accord._types import Floats
 from accord.agreement import Rule, Within, probability_of_agreement
 from accord.distributions import Distribution, gaussian_match
-from accord.metrics._crps import crps_of, crps_samples
+from accord.metrics.crps import crps_of, crps_samples
 from accord.metrics.inputs import (
-    FloatArray,
     Predictive,
     as_array,
     averaged,
@@ -44,9 +44,7 @@ def nll(
     *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictive]
 ) -> float: ...
 @overload
-def nll(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]
-) -> FloatArray: ...
+def nll(*, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]) -> Floats: ...
 def nll(
     *,
     y_true: ArrayLike,
@@ -55,7 +53,7 @@ def nll(
     std: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Negative log-likelihood −log q(t) of the distribution itself.
 
     With ``mean`` and ``std`` that distribution is Gaussian.
@@ -78,7 +76,7 @@ def gaussian_nll(
 @overload
 def gaussian_nll(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def gaussian_nll(
     *,
     y_true: ArrayLike,
@@ -87,7 +85,7 @@ def gaussian_nll(
     std: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Negative log-likelihood ½ log 2πσ² + (t − μ)² / 2σ² of the first two moments.
 
     What the paper's tables report: a mixture is replaced by the Gaussian of its mean and variance.
@@ -110,7 +108,7 @@ def crps(
 @overload
 def crps(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[SampledPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def crps(
     *,
     y_true: ArrayLike,
@@ -122,7 +120,7 @@ def crps(
     alpha: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Continuous ranked probability score ∫ (F(x) − 1{x ≥ t})² dx, in the target's units.
 
     Exact for every single family, for mixtures of Gaussians, smoothed by a tolerance or not, and
@@ -171,7 +169,7 @@ def pinball(
     alpha: ArrayLike | None = None,
     average: Literal[False],
     **given: Unpack[Predictive],
-) -> FloatArray: ...
+) -> Floats: ...
 def pinball(
     *,
     y_true: ArrayLike,
@@ -182,7 +180,7 @@ def pinball(
     std: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Pinball loss (α − 1{t < q_α}) (t − q_α) of predicted quantiles, averaged over the levels.
 
     ``quantiles`` holds one column per level of ``alpha``; a distribution gives its own.
@@ -211,7 +209,7 @@ def agreement(
 @overload
 def agreement(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[RuledPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def agreement(
     *,
     y_true: ArrayLike,
@@ -222,7 +220,7 @@ def agreement(
     random_state: RandomState = 0,
     sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Probability p(A|M,D,B) that model and data agree under a rule; higher is better.
 
     A number ε as the rule means agreement within ±ε. ``random_state`` serves rules that only Monte
@@ -240,7 +238,7 @@ def agreement(
     return averaged(as_array("probability", agreed.probability), average, sample_weight)
 
 
-def _draws(samples: ArrayLike, y: FloatArray) -> FloatArray:
+def _draws(samples: ArrayLike, y: Floats) -> Floats:
     draws = finite("samples", samples)
     if draws.ndim != y.ndim + 1 or draws.shape[1:] != y.shape or not len(draws):
         raise ValueError(

@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
+from accord._types import Floats
 from accord.distributions import Distribution
+from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
-from accord.metrics.inputs import FloatArray, as_array, finite, predictive, targets
 from accord.plots.figures import axes_or_new
 from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
@@ -76,9 +77,7 @@ def _evenly(order: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
     return np.asarray(order[np.unique(places)])
 
 
-def _draw_rows(
-    ax: "Axes", y: FloatArray, center: FloatArray, interval: FloatArray, coverage: float
-) -> None:
+def _draw_rows(ax: "Axes", y: Floats, center: Floats, interval: Floats, coverage: float) -> None:
     place = np.arange(len(y))
     lower, upper = interval.T
     inside = (lower <= y) & (y <= upper)
@@ -136,7 +135,7 @@ def uncertainty_split(
 
 def _parts(
     dist: Distribution | None, aleatoric: ArrayLike | None, epistemic: ArrayLike | None
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Floats, Floats]:
     given = {"dist": dist, "aleatoric": aleatoric, "epistemic": epistemic}
     names = [name for name, value in given.items() if value is not None]
     if names not in (["dist"], ["aleatoric", "epistemic"]):
