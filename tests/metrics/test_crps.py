@@ -19,8 +19,7 @@ from accord import (
 )
 from accord.calibration import Conformal
 from accord.distributions import Decomposed
-from accord.metrics._crps_gaussians import mean_distance
-from accord.metrics._crps_quadrature import crps_quadrature
+from accord.metrics.crps import crps_quadrature, mean_distance
 
 N, M = 60, 5
 RNG = np.random.default_rng(3)

@@ -108,7 +108,7 @@ def test_an_estimator_without_uncertainty_is_refused() -> None:
 def test_summary_holds_the_metrics() -> None:
     dist = Normal(Y + 0.1, np.ones(90))
     report = metrics.summary(y_true=Y, dist=dist, coverage=0.9)
-    assert report["n"] == 90
+    assert report["rows"] == 90
     for name in ("rmse", "mae", "r2", "nll", "gaussian_nll", "crps", "ece", "mce", "ence"):
         assert report[name] == getattr(metrics, name)(y_true=Y, dist=dist)
     for name in ("coverage", "interval_width", "interval_score"):

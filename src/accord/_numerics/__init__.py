@@ -19,7 +19,7 @@ from accord._numerics.interval import (
 from accord._numerics.kernel import Kernel, Partials, SmoothKernel
 from accord._numerics.laplace import LAPLACE
 from accord._numerics.logistic import LOGISTIC
-from accord._numerics.normal import NORMAL
+from accord._numerics.normal import NORMAL, gaussian_nll, gaussian_nll_slopes
 from accord._numerics.student import student_t
 from accord._numerics.uniform import UNIFORM
 
@@ -42,6 +42,8 @@ __all__ = [
     "family_named",
     "family_names",
     "family_with_variance",
+    "gaussian_nll",
+    "gaussian_nll_slopes",
     "log_agreement",
     "log_between",
     "log_cdf",

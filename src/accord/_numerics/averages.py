@@ -13,9 +13,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord._numerics.elementary import log1mexp
 from accord._numerics.family import STEEP, StandardFamily, replaced
 from accord._numerics.interval import log_within
+from accord._numerics.kernel import log1mexp
 
 _LOG_2 = math.log(2)
 _LEGENDRE = np.polynomial.legendre.leggauss(12)

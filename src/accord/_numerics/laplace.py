@@ -7,9 +7,16 @@ from typing import final
 import torch
 from torch import Tensor
 
-from accord._numerics.elementary import exp_remainder, langevin, log1mexp, log_sinhc
 from accord._numerics.family import StandardFamily, register_family
-from accord._numerics.kernel import Kernel, Partials, mirrored
+from accord._numerics.kernel import (
+    Kernel,
+    Partials,
+    exp_remainder,
+    langevin,
+    log1mexp,
+    log_sinhc,
+    mirrored,
+)
 
 LOG_2 = math.log(2)
 NARROW = 1.0  # h below which value and slope are kept per width

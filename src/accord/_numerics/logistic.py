@@ -7,9 +7,8 @@ from typing import final
 import torch
 from torch import Tensor
 
-from accord._numerics.elementary import langevin, log1mexp, log_sinhc
 from accord._numerics.family import StandardFamily, register_family
-from accord._numerics.kernel import Kernel, Partials
+from accord._numerics.kernel import Kernel, Partials, langevin, log1mexp, log_sinhc
 
 NARROW = 1.0  # h below which value and slope are kept per width
 

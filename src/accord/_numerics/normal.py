@@ -19,6 +19,20 @@ NARROW = 0.04  # up to this h and 2zh, four terms of the series reach 1e-16
 UNDERFLOW = 27.0  # erfc(27) and exp(−27²) are below the smallest normal double
 
 
+def gaussian_nll(mu: Tensor, var: Tensor, t: Tensor) -> Tensor:
+    """−log N(t; μ, var) = ½[log 2π var + (t − μ)²/var], under autograd."""
+    return 0.5 * (torch.log(var) + (t - mu).square() / var) + LOG_SQRT_2PI
+
+
+def gaussian_nll_slopes(mu: Tensor, var: Tensor, t: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """The same with its derivatives by μ and var, for a training step that needs no autograd."""
+    error = mu - t
+    by_mu = error / var
+    loss = torch.log(var).addcmul_(error, by_mu).mul_(0.5).add_(LOG_SQRT_2PI)
+    by_var = var.reciprocal().addcmul_(by_mu, by_mu, value=-1).mul_(0.5)
+    return loss, by_mu, by_var
+
+
 @final
 class ErrorFunctionKernel(Kernel):
     """f(x) = exp(−x²)/√π, the normal density in units of √2 σ: 2p = erf(b) − erf(a).

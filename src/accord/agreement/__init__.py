@@ -11,9 +11,10 @@ from accord.agreement.dataset_rules import (
 )
 from accord.agreement.intervals import Intervals
 from accord.agreement.parsing import parse_rule
-from accord.agreement.probability import probability_of_agreement
+from accord.agreement.probability import Outputs, probability_of_agreement
+from accord.agreement.quadrature import integrate
 from accord.agreement.result import Agreement
-from accord.agreement.rule import Predicate, Rule, as_rule
+from accord.agreement.rule import Predicate, Rule, as_rule, to_array
 from accord.agreement.rules import (
     Asymmetric,
     AtLeast,
@@ -24,6 +25,7 @@ from accord.agreement.rules import (
     Within,
     WithinRelative,
 )
+from accord.agreement.sides import Known, Sampled, Side, Uncertain, pair_of
 from accord.agreement.tracing import missed, trace
 
 __all__ = [
@@ -37,18 +39,26 @@ __all__ = [
     "Exact",
     "Inside",
     "Intervals",
+    "Known",
     "MeanAbsoluteErrorAtMost",
     "MeanErrorWithin",
+    "Outputs",
     "Predicate",
     "Rule",
+    "Sampled",
     "Share",
     "ShareWithin",
+    "Side",
     "SquaredErrorAtMost",
+    "Uncertain",
     "Within",
     "WithinRelative",
     "as_rule",
+    "integrate",
     "missed",
+    "pair_of",
     "parse_rule",
     "probability_of_agreement",
+    "to_array",
     "trace",
 ]

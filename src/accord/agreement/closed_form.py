@@ -14,12 +14,11 @@ and mixtures of these, component by component.
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from accord._types import Floats
 from accord.agreement.intervals import INFINITY, Intervals, log_sum
-from accord.agreement.parameters import to_array
-from accord.agreement.rule import Rule
+from accord.agreement.rule import Rule, to_array
 from accord.agreement.sides import Known, Pair, Uncertain
 from accord.distributions import (
     Decomposed,
@@ -127,7 +126,7 @@ def _wider(model: Normal, std: Values) -> Normal:
     return Normal(to_array(model.mean), np.hypot(to_array(model.std), to_array(std)))
 
 
-def _half_width(box: Uniform) -> NDArray[np.float64]:
+def _half_width(box: Uniform) -> Floats:
     return np.asarray(to_array(box.std) * 3.0**0.5)
 
 

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative, check_probability
-from accord.agreement.parameters import in_words, to_array
-from accord.agreement.rule import Both, Either, Predicate, Rule, as_rule
+from accord._types import Bools, Floats
+from accord.agreement.rule import Both, Either, Predicate, Rule, as_rule, in_words, to_array
 from accord.agreement.rules import Within
-
-Floats = NDArray[np.float64]
 
 
 class DatasetRule(ABC):
@@ -37,13 +35,13 @@ class DatasetRule(ABC):
     over_all_rows: ClassVar[bool] = True
 
     @abstractmethod
-    def _holds(self, y_hat: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         """One answer per leading index of arrays of one shape."""
 
     @abstractmethod
     def __str__(self) -> str: ...
 
-    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> NDArray[np.bool_]:
+    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Bools:
         """Whether all predictions together agree with all data."""
         return self._holds(*np.broadcast_arrays(to_array(y_hat), to_array(y)))
 
@@ -80,7 +78,7 @@ class Limit(DatasetRule):
     def statistic(y_hat: Floats, y: Floats) -> Floats:
         """The quantity that must not exceed the limit, (..., N) → (...)."""
 
-    def _holds(self, y_hat: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return np.asarray(self.statistic(y_hat, y) <= self.limit)
 
     def _check(self) -> None:
@@ -180,7 +178,7 @@ class Share(DatasetRule):
         """How many of n rows must agree."""
         return int(np.ceil(self.share * n - 1e-9))
 
-    def _holds(self, y_hat: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         agreed = as_rule(self.rule)(y_hat, y).sum(-1)
         return np.asarray(agreed >= self.least(y_hat.shape[-1]))
 
@@ -203,7 +201,7 @@ class CustomOverall(DatasetRule):
     function: Callable[[Floats, Floats], Any]
     name: str
 
-    def _holds(self, y_hat: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         answer = np.asarray(self.function(y_hat, y))
         if answer.dtype != np.bool_ or answer.shape != y.shape[:-1]:
             raise ValueError(
@@ -225,7 +223,7 @@ class AllOf(DatasetRule):
     left: DatasetRule
     right: DatasetRule
 
-    def _holds(self, y_hat: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return self.left._holds(y_hat, y) & self.right._holds(y_hat, y)
 
     def __str__(self) -> str:
@@ -243,7 +241,7 @@ class AnyOf(DatasetRule):
     left: DatasetRule
     right: DatasetRule
 
-    def _holds(self, y_hat: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return self.left._holds(y_hat, y) | self.right._holds(y_hat, y)
 
     def __str__(self) -> str:
@@ -260,7 +258,7 @@ class Not(DatasetRule):
 
     rule: DatasetRule
 
-    def _holds(self, y_hat: Floats, y: Floats) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return ~self.rule._holds(y_hat, y)
 
     def __str__(self) -> str:

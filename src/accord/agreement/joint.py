@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from accord._checks import generator_from
+from accord._types import Floats
 from accord.agreement.dataset_rules import DatasetRule, MeanErrorWithin, Share
 from accord.agreement.monte_carlo import binomial_error
 from accord.agreement.result import Options
@@ -67,7 +68,7 @@ def _exact_share(pair: Pair, rule: Share, options: Options) -> Result | None:
         return np.log(np.asarray(tail)), np.asarray(error.sum()), route
 
 
-def poisson_binomial_tail(p: NDArray[np.float64], least: int) -> float:
+def poisson_binomial_tail(p: Floats, least: int) -> float:
     """P(at least ``least`` successes) of independent trials with probabilities p.
 
     By the recurrence over the trials, in which only positive terms are added.
@@ -136,7 +137,7 @@ def _joint_draws(
     rng: np.random.Generator | np.random.RandomState,
     *,
     in_order: bool,
-) -> NDArray[np.float64]:
+) -> Floats:
     match side:
         case Known(values):
             return np.broadcast_to(values.numpy(), (len(index), len(values)))

@@ -10,11 +10,11 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy.stats import qmc
 from torch import Tensor
 
 from accord._checks import generator_from
+from accord._types import Floats
 from accord.agreement.closed_form import log_probability_of, reflected
 from accord.agreement.result import Options
 from accord.agreement.rule import Rule
@@ -29,8 +29,8 @@ _EDGE = 2.0**-40  # keeps a Sobol point off 0 and 1, where quantiles are infinit
 class Estimate(NamedTuple):
     """A mean per row and its standard error."""
 
-    value: NDArray[np.float64]
-    error: NDArray[np.float64]
+    value: Floats
+    error: Floats
 
 
 def average_over_draws(pair: Pair, rule: Rule) -> Estimate | None:
@@ -95,9 +95,7 @@ def quasi_monte_carlo(pair: Pair, rule: Rule, options: Options) -> Estimate:
     return _from_shifts(np.concatenate(parts, axis=1), pair, rule, len(points))
 
 
-def _terms(
-    pair: Pair, rule: Rule, u_model: NDArray[np.float64], u_data: NDArray[np.float64]
-) -> NDArray[np.float64]:
+def _terms(pair: Pair, rule: Rule, u_model: Floats, u_data: Floats) -> Floats:
     """What is averaged: agreement at each point, or the density of one side at the other."""
     if not rule.is_density:
         y_hat, y = _transform(pair.model, u_model), _transform(pair.data, u_data)
@@ -112,7 +110,7 @@ def _terms(
     return np.asarray(np.exp(law.log_prob(points)) * rule(points, points))
 
 
-def _from_shifts(means: NDArray[np.float64], pair: Pair, rule: Rule, n_points: int) -> Estimate:
+def _from_shifts(means: Floats, pair: Pair, rule: Rule, n_points: int) -> Estimate:
     value = means.mean(0)
     error = means.std(0, ddof=1) / len(means) ** 0.5
     # No scatter is seen where every point gave the same; one of them might have differed.
@@ -123,7 +121,7 @@ def _from_shifts(means: NDArray[np.float64], pair: Pair, rule: Rule, n_points: i
     return Estimate(value, error)
 
 
-def _sobol(n_axes: int, options: Options) -> NDArray[np.float64]:
+def _sobol(n_axes: int, options: Options) -> Floats:
     """Sobol points, shifted at random modulo 1 as often as `SHIFTS` says, (points, axes)."""
     exponent = int(np.ceil(np.log2(max(1, options.n_samples / SHIFTS))))
     net = qmc.Sobol(max(1, n_axes), scramble=False).random_base2(exponent)
@@ -142,7 +140,7 @@ def _axes(side: Side) -> int:
     return side.law._n_uniforms
 
 
-def _transform(side: Side, u: NDArray[np.float64]) -> NDArray[np.float64]:
+def _transform(side: Side, u: Floats) -> Floats:
     """Draws (m, n) of a side from points (m, axes) of the unit cube, by inverse transforms."""
     match side:
         case Known(values):
@@ -152,17 +150,17 @@ def _transform(side: Side, u: NDArray[np.float64]) -> NDArray[np.float64]:
     return side.law._from_uniforms(torch.from_numpy(u)).numpy()
 
 
-def _truth(rule: Rule, y_hat: Tensor, y: Tensor) -> NDArray[np.float64]:
+def _truth(rule: Rule, y_hat: Tensor, y: Tensor) -> Floats:
     return np.asarray(rule(y_hat, y), dtype=np.float64)
 
 
-def _share(agreed: NDArray[np.float64], *, size: int | None = None) -> Estimate:
+def _share(agreed: Floats, *, size: int | None = None) -> Estimate:
     """Mean over the draws (axis 0) and the standard error of a share of ``size`` draws."""
     value = agreed.mean(0)
     return Estimate(value, binomial_error(value, len(agreed) if size is None else size))
 
 
-def binomial_error(value: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+def binomial_error(value: Floats, size: int) -> Floats:
     """√(p(1−p)/S), an upper bound for values in [0, 1], with p drawn off 0 and 1 (Jeffreys)."""
     p = (value * size + 0.5) / (size + 1)
     return np.asarray(np.sqrt(p * (1 - p) / size))

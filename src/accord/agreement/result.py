@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal, NamedTuple, final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accord._checks import RandomState
+from accord._types import Floats
 from accord.agreement.dataset_rules import DatasetRule
 from accord.agreement.rule import Rule
 
@@ -43,9 +43,9 @@ class Agreement:
     """
 
     rule: Rule | DatasetRule
-    probability: NDArray[np.float64]
-    log_probability: NDArray[np.float64]
-    standard_error: NDArray[np.float64]
+    probability: Floats
+    log_probability: Floats
+    standard_error: Floats
     route: Route
     is_density: bool = False
 

@@ -2,11 +2,11 @@
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
+from accord._types import Floats
 from accord.agreement.closed_form import log_closed_form
-from accord.agreement.integration import log_quadrature, needs_tracing
 from accord.agreement.monte_carlo import average_over_draws, quasi_monte_carlo
+from accord.agreement.quadrature import log_quadrature, needs_tracing
 from accord.agreement.result import Method, Options, Route
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Pair, Uncertain
@@ -17,7 +17,7 @@ _CHECKS = 2**14  # points that a traced integral is checked against
 _CONFIRMED = 4.0  # standard errors
 _MOST_TRACED = 64  # rows for which the slow search under a callable is worth its digits
 
-Result = tuple[NDArray[np.float64], NDArray[np.float64], Route]
+Result = tuple[Floats, Floats, Route]
 """log p(A) per row, its error, and the route taken."""
 
 
@@ -56,7 +56,7 @@ class NoRoute(ValueError):
         )
 
 
-def _in_blocks(pair: Pair, rule: Rule) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+def _in_blocks(pair: Pair, rule: Rule) -> tuple[Floats, Floats] | None:
     step = _ROWS_TRACED if needs_tracing(pair, rule) else _ROWS
     logs, errors = [], []
     for start in range(0, pair.n, step):
@@ -70,8 +70,8 @@ def _in_blocks(pair: Pair, rule: Rule) -> tuple[NDArray[np.float64], NDArray[np.
 
 
 def _cross_checked(
-    integral: tuple[NDArray[np.float64], NDArray[np.float64]], pair: Pair, rule: Rule
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    integral: tuple[Floats, Floats], pair: Pair, rule: Rule
+) -> tuple[Floats, Floats]:
     """A traced integral beside points that need no search, which have the last word.
 
     The search may miss a stretch at every point alike, which the integral's own error cannot show.
@@ -84,7 +84,7 @@ def _cross_checked(
     return log_p, np.where(confirmed, np.maximum(error, gap), scatter)
 
 
-def _log(value: NDArray[np.float64]) -> NDArray[np.float64]:
+def _log(value: Floats) -> Floats:
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(value))
 

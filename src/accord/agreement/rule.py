@@ -16,17 +16,85 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from torch import Tensor
 
-from accord._checks import check_fits
+from accord._checks import check_finite, check_fits, check_floating, check_non_negative
+from accord._types import Bools, Floats
 from accord.agreement.intervals import Intervals
-from accord.agreement.parameters import equal, to_array
+
+Parameter = float | Floats | Tensor
+"""A rule's number: one for all rows, or one per row."""
+
+
+def set_parameter(rule: Any, name: str) -> None:
+    """Store an argument of a frozen rule as a float, a float64 array, or the tensor it was."""
+    value = getattr(rule, name)
+    check_floating(name, value)
+    if not isinstance(value, Tensor):
+        value = np.array(value, dtype=np.float64)
+        value = float(value) if value.ndim == 0 else value
+    object.__setattr__(rule, name, value)
+
+
+def set_tolerance(rule: Any, name: str, *, finite: bool = True) -> None:
+    """Store an argument that must not be negative."""
+    set_parameter(rule, name)
+    value = getattr(rule, name)
+    check_non_negative(name, value, remedy="Use Exact() for exact agreement.")
+    if finite:
+        check_finite(name, value, remedy="Use AtLeast() or AtMost() for a one-sided rule.")
+
+
+def as_rows(value: Parameter, name: str, y: Tensor) -> Tensor:
+    """The parameter as a tensor that fits the data."""
+    if isinstance(value, float):
+        return y.new_tensor(value)
+    check_fits("data", y, tuple(value.shape), owner=name)
+    return value.to(y) if isinstance(value, Tensor) else y.new_tensor(value)
+
+
+def as_array(value: Parameter, name: str, y: Floats) -> Floats:
+    """The parameter as an array that fits the data."""
+    array = to_array(value)
+    check_fits("data", y, array.shape, owner=name)
+    return array
+
+
+def to_array(value: ArrayLike | Tensor) -> Floats:
+    """Numbers as a float64 array, cut from any graph."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().numpy()
+    return np.asarray(value, dtype=np.float64)
+
+
+def in_words(value: Parameter, *, percent: bool = False) -> str:
+    """A number as `parse_rule` reads it; per-row numbers by their range."""
+    array = to_array(value) * (100 if percent else 1)
+    unit = "%" if percent else ""
+    if array.ndim == 0:
+        return f"{float(array):.12g}{unit}"
+    return f"{array.min():.12g}{unit}…{array.max():.12g}{unit} ({array.size} rows)"
+
+
+def in_code(value: Parameter) -> str:
+    """A number as Python reads it; per-row numbers shortened."""
+    if isinstance(value, float):
+        return repr(value)
+    return np.array2string(to_array(value), precision=6, threshold=6, edgeitems=2, separator=", ")
+
+
+def equal(a: Any, b: Any) -> bool:
+    """Whether two fields of a rule are the same value."""
+    if isinstance(a, float | np.ndarray | Tensor) and isinstance(b, float | np.ndarray | Tensor):
+        return bool(np.array_equal(to_array(a), to_array(b)))
+    return bool(a == b)
+
 
 Dependence = Literal["difference", "prediction", "both"]
 """What a rule looks at: ŷ − y alone, ŷ alone, or both."""
 
-Predicate = Callable[[NDArray[np.float64], NDArray[np.float64]], Any]
+Predicate = Callable[[Floats, Floats], Any]
 """A Python callable that decides agreement, elementwise."""
 
 
@@ -74,13 +142,13 @@ class Rule(ABC):
         """
 
     @abstractmethod
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         """B(ŷ, y), elementwise on arrays that broadcast."""
 
     @abstractmethod
     def __str__(self) -> str: ...
 
-    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> NDArray[np.bool_]:
+    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Bools:
         """Whether each pair agrees."""
         return self._holds(to_array(y_hat), to_array(y))
 
@@ -96,7 +164,7 @@ class Rule(ABC):
     def flattened(self, shape: tuple[int, ...]) -> Self:
         """The rule for data of this shape laid out in one row: per-row numbers in full length."""
 
-        def in_full(value: NDArray[np.float64] | Tensor) -> NDArray[np.float64] | Tensor:
+        def in_full(value: Floats | Tensor) -> Floats | Tensor:
             check_fits("data", np.empty(shape), tuple(value.shape), owner="rule's per-row numbers")
             if isinstance(value, Tensor):
                 return value.expand(shape).reshape(-1)
@@ -153,7 +221,7 @@ class Custom(Rule):
     def intervals(self, y: Tensor) -> None:
         return None
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         # Broadcast first: a callable that looks at one side only still answers for every pair.
         y_hat, y = np.broadcast_arrays(y_hat, y)
         answer, shape = np.asarray(self.function(y_hat, y)), y.shape
@@ -184,7 +252,7 @@ class Both(Rule):
         left, right = self.left.intervals(y), self.right.intervals(y)
         return None if left is None or right is None else left & right
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return self.left._holds(y_hat, y) & self.right._holds(y_hat, y)
 
     def __str__(self) -> str:
@@ -207,7 +275,7 @@ class Either(Rule):
         left, right = self.left.intervals(y), self.right.intervals(y)
         return None if left is None or right is None else left | right
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return self.left._holds(y_hat, y) | self.right._holds(y_hat, y)
 
     def __str__(self) -> str:
@@ -228,7 +296,7 @@ class Negated(Rule):
         inner = self.rule.intervals(y)
         return None if inner is None else ~inner
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return ~self.rule._holds(y_hat, y)
 
     def __str__(self) -> str:

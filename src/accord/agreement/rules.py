@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import final
 
 import numpy as np
-from numpy.typing import NDArray
 from torch import Tensor
 
 from accord._checks import check_ordered
+from accord._types import Bools, Floats
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.parameters import (
+from accord.agreement.rule import (
     Parameter,
+    Rule,
     as_array,
     as_rows,
     in_code,
@@ -18,7 +19,6 @@ from accord.agreement.parameters import (
     set_parameter,
     set_tolerance,
 )
-from accord.agreement.rule import Rule
 
 
 @final
@@ -38,7 +38,7 @@ class Exact(Rule):
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, 0.0, 0.0)
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return np.asarray(y_hat == y)
 
     def __str__(self) -> str:
@@ -64,7 +64,7 @@ class Within(Rule):
         eps = as_rows(self.tolerance, "tolerance", y)
         return Intervals.around(y, -eps, eps)
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return np.abs(y_hat - y) <= as_array(self.tolerance, "tolerance", y)
 
     def __str__(self) -> str:
@@ -92,7 +92,7 @@ class WithinRelative(Rule):
         eps = as_rows(self.tolerance, "tolerance", y) * y.abs()
         return Intervals.around(y, -eps, eps)
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return np.abs(y_hat - y) <= as_array(self.tolerance, "tolerance", y) * np.abs(y)
 
     def __str__(self) -> str:
@@ -124,7 +124,7 @@ class Asymmetric(Rule):
         below, above = as_rows(self.below, "below", y), as_rows(self.above, "above", y)
         return Intervals.around(y, -below, above, ends="either")
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         error = y_hat - y
         below, above = as_array(self.below, "below", y), as_array(self.above, "above", y)
         return (error >= -below) & (error <= above)
@@ -159,7 +159,7 @@ class ErrorInside(Rule):
         lower, upper = as_rows(self.lower, "lower", y), as_rows(self.upper, "upper", y)
         return Intervals.around(y, lower, upper, ends="either")
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         error = y_hat - y
         lower, upper = as_array(self.lower, "lower", y), as_array(self.upper, "upper", y)
         return (error >= lower) & (error <= upper)
@@ -181,7 +181,7 @@ class AtLeast(Rule):
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, 0.0, INFINITY, ends="infinite")
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return np.asarray(y_hat >= y)
 
     def __str__(self) -> str:
@@ -198,7 +198,7 @@ class AtMost(Rule):
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, -INFINITY, 0.0, ends="infinite")
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return np.asarray(y_hat <= y)
 
     def __str__(self) -> str:
@@ -228,7 +228,7 @@ class Inside(Rule):
         lower, upper = as_rows(self.lower, "lower", y), as_rows(self.upper, "upper", y)
         return Intervals.between(y, lower, upper)
 
-    def _holds(self, y_hat: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.bool_]:
+    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         lower, upper = as_array(self.lower, "lower", y), as_array(self.upper, "upper", y)
         shape = np.broadcast_shapes(np.shape(y_hat), np.shape(y))
         return np.broadcast_to((y_hat >= lower) & (y_hat <= upper), shape)

@@ -7,7 +7,6 @@ or given as draws.
 from accord.distributions.concatenation import concatenated
 from accord.distributions.conformal import ConformalPredictive, Ranks
 from accord.distributions.conversion import Values
-from accord.distributions.curves import MonotoneCurve, curve_through_scores, effective_size
 from accord.distributions.decomposed import Decomposed
 from accord.distributions.distribution import Distribution
 from accord.distributions.empirical import Empirical
@@ -25,7 +24,13 @@ from accord.distributions.families import (
 from accord.distributions.mixture import Mixture
 from accord.distributions.predictive import predictive_of
 from accord.distributions.rank_calibrated import RankCalibrated
-from accord.distributions.reshaped import Reshaped, normal_scores
+from accord.distributions.reshaped import (
+    MonotoneCurve,
+    Reshaped,
+    curve_through_scores,
+    effective_size,
+    normal_scores,
+)
 from accord.distributions.smoothed import Smoothed
 from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
 from accord.distributions.truncated import Truncated

@@ -15,6 +15,8 @@ from accord.distributions.distribution import (
     Pointwise,
     TensorMap,
     Variances,
+)
+from accord.distributions.moments import (
     spread_landmarks,
 )
 from accord.distributions.reshaped import Reshaped

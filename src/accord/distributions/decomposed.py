@@ -13,6 +13,8 @@ from accord.distributions.distribution import (
     Pointwise,
     TensorMap,
     Variances,
+)
+from accord.distributions.moments import (
     shared_parts,
 )
 

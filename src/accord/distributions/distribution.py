@@ -1,7 +1,7 @@
 """What every distribution answers, for all its rows at once."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from copy import copy
 from math import prod
 from typing import Any, ClassVar, Self, final
@@ -26,17 +26,12 @@ from accord._checks import (
 from accord._numerics import NORMAL
 from accord.distributions.conversion import Values, broadcast, to_tensor
 from accord.distributions.inversion import invert, newton
-from accord.distributions.moments import mean_and_variance, score_levels
 
 Generator = np.random.Generator | np.random.RandomState
 TensorMap = Callable[[Tensor, int], Tensor]
 Pointwise = Callable[[Tensor], Tensor]
 Variances = tuple[Tensor, Tensor, Tensor]
 """Noise, disagreement and distance."""
-
-# Tail probabilities: where the mass is, and so far out that what lies beyond never counts.
-NEAR_LEVELS = (1e-16, 1e-9, 1e-4, 0.02, 0.2)
-FAR_LEVELS = (1e-100, 1e-30)
 
 # Elements evaluated at a time: temporaries take a few megabytes, whatever the number of rows.
 _CHUNK = 2**17
@@ -476,50 +471,6 @@ class Smoothable(Distribution):
 def torch_generator(rng: Generator) -> torch.Generator:
     """A torch generator seeded by the next number of a numpy generator."""
     return torch.Generator().manual_seed(int.from_bytes(rng.bytes(8), "little") >> 1)
-
-
-def quantile_rows(dist: Distribution, levels: Sequence[float]) -> Tensor:
-    """Quantiles of a flat batch at a few levels, ``(K, n)``."""
-    p = torch.tensor(levels, dtype=torch.float64, device=dist._reference.device)
-    return dist._quantiles(p, 1 - p).movedim(-1, 0).detach()
-
-
-def spread_landmarks(dist: Distribution, *, far: bool) -> Tensor:
-    """`Distribution._landmarks` from quantiles on both sides, for a density without symmetry."""
-    below = FAR_LEVELS + NEAR_LEVELS if far else NEAR_LEVELS
-    p = torch.tensor(below, dtype=torch.float64, device=dist._reference.device)
-    lower, upper = dist._quantiles(p, 1 - p), dist._quantiles(1 - p, p)
-    middle = quantile_rows(dist, (0.5,))
-    return torch.cat([lower.movedim(-1, 0), middle, upper.movedim(-1, 0)]).detach()
-
-
-def shared_parts(variance: Tensor, parts: Variances) -> Variances:
-    """A variance divided in the proportions of other parts; all noise where there are none."""
-    total = parts[0] + parts[1] + parts[2]
-    known = (total > 0) & total.isfinite()
-    scale = torch.where(known, variance / torch.where(known, total, 1.0), 0.0)
-    disagreement, distance = parts[1] * scale, parts[2] * scale
-    disagreement, distance = (torch.where(known, x, 0.0) for x in (disagreement, distance))
-    return variance - disagreement - distance, disagreement, distance
-
-
-def moments_by_quantiles(
-    dist: Distribution, function: Pointwise, parts_of: Distribution | None = None
-) -> tuple[Tensor, Variances]:
-    """`Distribution._moments_through` for any distribution.
-
-    The parts of the variance have the proportions of ``parts_of``, unless given its own.
-    """
-    p, q, weights = score_levels(dist._reference.double())
-    points = dist._quantiles(p, q).movedim(-1, 0)
-    mean, variance = mean_and_variance(function(points), weights)
-    return mean, shared_parts(variance, (dist if parts_of is None else parts_of)._variances())
-
-
-def logs_to_tail_and_density(
-    dist: Distribution, value: Tensor, sign: Tensor
-) -> tuple[Tensor, Tensor]:
-    return dist._log_tail(value, sign).exp(), dist._log_prob(value).exp()
 
 
 def _rows_of(rows: slice | Tensor) -> TensorMap:

@@ -14,6 +14,8 @@ from accord.distributions.distribution import (
     Smoothable,
     TensorMap,
     Variances,
+)
+from accord.distributions.moments import (
     logs_to_tail_and_density,
     quantile_rows,
 )

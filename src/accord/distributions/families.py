@@ -27,18 +27,21 @@ from accord._numerics import (
 )
 from accord.distributions.conversion import Values, shown, to_tensors
 from accord.distributions.distribution import (
-    FAR_LEVELS,
-    NEAR_LEVELS,
     Distribution,
     Generator,
     Pointwise,
     Smoothable,
     TensorMap,
     Variances,
-    quantile_rows,
     torch_generator,
 )
-from accord.distributions.moments import mean_and_variance, score_levels
+from accord.distributions.moments import (
+    FAR_LEVELS,
+    NEAR_LEVELS,
+    mean_and_variance,
+    quantile_rows,
+    score_levels,
+)
 
 _FLOOR = "Use a small positive floor."
 _LEAST = 1e-290  # variances beyond it, or its inverse, have lost digits to the range of floats

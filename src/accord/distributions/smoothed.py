@@ -15,10 +15,12 @@ from accord.distributions.distribution import (
     Smoothable,
     TensorMap,
     Variances,
-    logs_to_tail_and_density,
     torch_generator,
 )
-from accord.distributions.moments import mean_and_variance
+from accord.distributions.moments import (
+    logs_to_tail_and_density,
+    mean_and_variance,
+)
 
 _BOX_NODES = 6
 

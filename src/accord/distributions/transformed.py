@@ -16,6 +16,8 @@ from accord.distributions.distribution import (
     Pointwise,
     TensorMap,
     Variances,
+)
+from accord.distributions.moments import (
     logs_to_tail_and_density,
 )
 

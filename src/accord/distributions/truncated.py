@@ -13,6 +13,8 @@ from accord.distributions.distribution import (
     Pointwise,
     TensorMap,
     Variances,
+)
+from accord.distributions.moments import (
     logs_to_tail_and_density,
     moments_by_quantiles,
     shared_parts,

@@ -12,13 +12,15 @@ from torch import Tensor
 from accord._checks import check_positive
 from accord.distributions.conversion import Values, shown, to_tensors
 from accord.distributions.distribution import (
-    FAR_LEVELS,
-    NEAR_LEVELS,
     Distribution,
     Generator,
     Pointwise,
     TensorMap,
     Variances,
+)
+from accord.distributions.moments import (
+    FAR_LEVELS,
+    NEAR_LEVELS,
     logs_to_tail_and_density,
     moments_by_quantiles,
     quantile_rows,

@@ -1,6 +1,5 @@
 """The losses that BVM is compared with: squared error and negative log-likelihoods."""
 
-import math
 from typing import final
 
 import torch
@@ -13,9 +12,8 @@ from accord._checks import (
     check_probability,
     check_same_shape,
 )
+from accord._numerics import gaussian_nll
 from accord.losses.inputs import Reduction, check_reduction, prepared, reduced, with_noise
-
-HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 @final
@@ -80,7 +78,7 @@ class GaussianNLLLoss(nn.Module):
         """``target_std`` is the measurement error of each target, whose square adds to var."""
         mu, variance, t = prepared(input, target, var, floor=self.eps)
         variance = with_noise(variance, target_std, mu)
-        return reduced(_gaussian_nll(mu, variance, t), self.reduction)
+        return reduced(gaussian_nll(mu, variance, t), self.reduction)
 
 
 @final
@@ -151,8 +149,4 @@ class BetaNLLLoss(nn.Module):
         mu, variance, t = prepared(input, target, var, floor=self.eps)
         variance = with_noise(variance, target_std, mu)
         weight = variance.detach() ** self.beta
-        return reduced(weight * _gaussian_nll(mu, variance, t), self.reduction)
-
-
-def _gaussian_nll(mu: Tensor, var: Tensor, t: Tensor) -> Tensor:
-    return 0.5 * (torch.log(var) + (t - mu).square() / var) + HALF_LOG_2PI
+        return reduced(weight * gaussian_nll(mu, variance, t), self.reduction)

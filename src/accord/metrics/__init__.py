@@ -5,31 +5,41 @@
 0.209
 """
 
-from accord.metrics.bands import histogram_band, reliability_band
 from accord.metrics.calibration import (
+    MINIMUM_ROWS,
     DeviationBins,
     ReliabilityCurve,
     deviation_bins,
     ece,
     ence,
+    histogram_band,
     mce,
     pit,
+    reliability_band,
     reliability_curve,
 )
+from accord.metrics.catalogue import METRICS, Case, Metric, summary
+from accord.metrics.inputs import as_array, check_enough_rows, finite, predictive, targets
 from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
 from accord.metrics.points import mae, r2, rmse, squared_error
 from accord.metrics.scores import agreement, crps, gaussian_nll, nll, pinball
-from accord.metrics.summaries import summary
 
 __all__ = [
+    "METRICS",
+    "MINIMUM_ROWS",
+    "Case",
     "DeviationBins",
+    "Metric",
     "ReliabilityCurve",
     "agreement",
+    "as_array",
+    "check_enough_rows",
     "coverage",
     "crps",
     "deviation_bins",
     "ece",
     "ence",
+    "finite",
     "gaussian_nll",
     "histogram_band",
     "interval_score",
@@ -39,6 +49,7 @@ __all__ = [
     "nll",
     "pinball",
     "pit",
+    "predictive",
     "r2",
     "reliability_band",
     "reliability_curve",
@@ -46,4 +57,5 @@ __all__ = [
     "sharpness",
     "squared_error",
     "summary",
+    "targets",
 ]

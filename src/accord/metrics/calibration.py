@@ -1,34 +1,109 @@
-"""Do the stated probabilities come true? PIT values, reliability, ECE, MCE and ENCE."""
+"""Do the stated probabilities come true? PIT values, reliability, ECE, MCE and ENCE.
+
+And how far may a calibrated model's counts stray by chance: consistency bands. Of N independent
+rows the number inside a region of probability p is Binomial(N, p). A band whose every level holds
+with 95 % is left somewhere far more often than one time in twenty. The simultaneous band widens all
+levels alike until the *whole* curve of a calibrated model stays inside with the stated confidence
+(Säilynoja, Bürkner and Vehtari, 2022): simulate calibrated counts, take for each simulation its
+smallest two-sided binomial tail probability, and use the 5 % quantile of those as the tail of every
+level.
+"""
 
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy import stats
 
-from accord._checks import RandomState, check_choice, check_count
+from accord._checks import RandomState, check_choice, check_count, generator_from
+from accord._types import Floats, Indices
 from accord.distributions import Distribution, Empirical
-from accord.metrics.bands import reliability_band
 from accord.metrics.inputs import (
-    FloatArray,
+    Predictive,
     as_array,
     check_enough_rows,
+    mean_of,
     predictive,
     probabilities,
+    probability,
+    row_weights,
     targets,
 )
 from accord.metrics.intervals import coverage
 
-__all__ = [
-    "DeviationBins",
-    "ReliabilityCurve",
-    "deviation_bins",
-    "ece",
-    "ence",
-    "mce",
-    "pit",
-    "reliability_curve",
-]
+
+def reliability_band(
+    *,
+    levels: ArrayLike,
+    n: int,
+    confidence: float = 0.95,
+    simultaneous: bool = True,
+    n_simulations: int = 2000,
+    random_state: RandomState = 0,
+) -> Floats:
+    """Range of observed shares, per level, that a calibrated model gives on ``n`` rows by chance.
+
+    ``simultaneous`` holds for the whole curve at once, otherwise for each level on its own.
+
+    **Shape**: ``levels`` (L,); result (L, 2).
+
+    >>> reliability_band(levels=[0.5], n=100, simultaneous=False)
+    array([[0.4, 0.6]])
+    """
+    p = probabilities("levels", levels)
+    tail = 1 - probability("confidence", confidence)
+    check_count("n", n)
+    if simultaneous:
+        cells = np.diff(p, prepend=0.0, append=1.0)
+        counts = _multinomial(n, cells, n_simulations, random_state).cumsum(axis=1)[:, :-1]
+        tail = _local_tail(counts, n, p, tail)
+    return _binomial_range(n, p, tail)
+
+
+def histogram_band(
+    *,
+    n_bins: int,
+    n: int,
+    confidence: float = 0.95,
+    simultaneous: bool = True,
+    n_simulations: int = 2000,
+    random_state: RandomState = 0,
+) -> Floats:
+    """Range of counts per bin of ``n`` uniform values in ``n_bins`` equal bins, divided by ``n``.
+
+    **Shape**: result (2,): every bin has the same range.
+
+    >>> histogram_band(n_bins=2, n=100, simultaneous=False)
+    array([0.4, 0.6])
+    """
+    check_count("n_bins", n_bins, minimum=2)
+    check_count("n", n)
+    tail = 1 - probability("confidence", confidence)
+    p = np.full(n_bins, 1 / n_bins)
+    if simultaneous:
+        counts = _multinomial(n, p, n_simulations, random_state)
+        tail = _local_tail(counts, n, p, tail)
+    return _binomial_range(n, p[:1], tail).ravel()
+
+
+def _multinomial(n: int, cells: Floats, times: int, random_state: RandomState) -> Floats:
+    check_count("n_simulations", times, minimum=100)
+    rng = generator_from(random_state)
+    return np.asarray(rng.multinomial(n, cells / cells.sum(), size=times), dtype=np.float64)
+
+
+def _local_tail(counts: Floats, n: int, p: Floats, tail: float) -> float:
+    """The tail probability per level that the whole curve exceeds with probability ``tail``."""
+    below, above = stats.binom.cdf(counts, n, p), stats.binom.sf(counts - 1, n, p)
+    smallest = 2 * np.minimum(below, above).min(axis=1)
+    return float(np.quantile(smallest, tail, method="lower"))
+
+
+def _binomial_range(n: int, p: Floats, tail: float) -> Floats:
+    ends = [stats.binom.ppf(tail / 2, n, p), stats.binom.isf(tail / 2, n, p)]
+    return np.stack(ends, axis=-1) / n
+
 
 PAPER_LEVELS = tuple(k / 10 for k in range(1, 10))
 """The paper's levels, 10 % … 90 % in steps of 10."""
@@ -42,8 +117,8 @@ class ReliabilityCurve:
     **Shape**: ``expected`` and ``observed`` (L,); ``n`` is the number of observations.
     """
 
-    expected: FloatArray
-    observed: FloatArray
+    expected: Floats
+    observed: Floats
     n: int
 
     @property
@@ -62,7 +137,7 @@ class ReliabilityCurve:
         confidence: float = 0.95,
         simultaneous: bool = True,
         random_state: RandomState = 0,
-    ) -> FloatArray:
+    ) -> Floats:
         """Where a calibrated model's curve lies by chance; **Shape** (L, 2)."""
         return reliability_band(
             levels=self.expected,
@@ -79,7 +154,7 @@ def pit(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
-) -> FloatArray:
+) -> Floats:
     """Probability integral transform F(t): uniform on (0, 1) for a calibrated model.
 
     **Shape**: ``y_true`` and the result (N,) or (N, K).
@@ -97,6 +172,7 @@ def reliability_curve(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     levels: ArrayLike = PAPER_LEVELS,
     kind: Literal["interval", "quantile"] = "interval",
 ) -> ReliabilityCurve:
@@ -120,12 +196,17 @@ def reliability_curve(
     q = predictive(y, dist=dist, mean=mean, std=std)
     if kind == "interval" and isinstance(q, Empirical):
         # A step function's intervals cannot be read off its cdf at t.
-        shares = [coverage(y_true=y, dist=q, coverage=float(level)) for level in expected]
+        shares = [
+            coverage(y_true=y, dist=q, coverage=float(level), sample_weight=sample_weight)
+            for level in expected
+        ]
         return ReliabilityCurve(expected, np.array(shares), y.size)
     # t lies in the central z-interval exactly when F(t) lies within z/2 of one half.
-    u = pit(y_true=y, dist=q).ravel()
+    u = pit(y_true=y, dist=q)
     statistic = np.abs(2 * u - 1) if kind == "interval" else u
-    return ReliabilityCurve(expected, (statistic[:, None] <= expected).mean(axis=0), y.size)
+    below = (statistic[..., None] <= expected).astype(np.float64)
+    shares_below = mean_of(below, row_weights(sample_weight, y)).reshape(-1, len(expected))
+    return ReliabilityCurve(expected, shares_below.mean(axis=0), y.size)
 
 
 def ece(
@@ -134,6 +215,7 @@ def ece(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     levels: ArrayLike = PAPER_LEVELS,
 ) -> float:
     """Expected calibration error: mean |observed − expected| over the paper's levels 10 % … 90 %.
@@ -143,7 +225,8 @@ def ece(
     >>> round(ece(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10), 3)
     0.5
     """
-    return reliability_curve(y_true=y_true, dist=dist, mean=mean, std=std, levels=levels).ece
+    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    return reliability_curve(y_true=y_true, levels=levels, **given).ece
 
 
 def mce(
@@ -152,6 +235,7 @@ def mce(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     levels: ArrayLike = PAPER_LEVELS,
 ) -> float:
     """Maximum calibration error: largest |observed − expected| over the paper's levels 10 % … 90 %.
@@ -161,7 +245,8 @@ def mce(
     >>> mce(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10)
     0.9
     """
-    return reliability_curve(y_true=y_true, dist=dist, mean=mean, std=std, levels=levels).mce
+    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    return reliability_curve(y_true=y_true, levels=levels, **given).mce
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +256,9 @@ class DeviationBins:
     **Shape**: (B,) each; ``count`` rows per bin.
     """
 
-    predicted: FloatArray
-    observed: FloatArray
-    count: FloatArray
+    predicted: Floats
+    observed: Floats
+    count: Floats
 
 
 def deviation_bins(
@@ -182,6 +267,7 @@ def deviation_bins(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     n_bins: int = 10,
 ) -> DeviationBins:
     """Root mean predicted variance against root mean squared error, in bins of equal count.
@@ -197,9 +283,16 @@ def deviation_bins(
     squares = ((y - as_array("mean", q.mean)) ** 2).ravel()
     check_enough_rows(y.size, 2 * n_bins, f"a split into {n_bins} bins")
     bins = np.array_split(np.argsort(variance, kind="stable"), n_bins)
+    weight = row_weights(sample_weight, y)
+    outputs = y.size // len(y)
+    weights = np.ones(y.size) if weight is None else np.repeat(weight, outputs)
+    if any(not weights[rows].any() for rows in bins):
+        raise ValueError(
+            "sample_weight must leave rows in every bin, got a bin without. Use fewer bins."
+        )
     return DeviationBins(
-        predicted=np.array([np.sqrt(variance[rows].mean()) for rows in bins]),
-        observed=np.array([np.sqrt(squares[rows].mean()) for rows in bins]),
+        predicted=np.array([np.sqrt(_mean(variance, weights, rows)) for rows in bins]),
+        observed=np.array([np.sqrt(_mean(squares, weights, rows)) for rows in bins]),
         count=np.array([len(rows) for rows in bins], dtype=np.float64),
     )
 
@@ -210,6 +303,7 @@ def ence(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     n_bins: int = 10,
 ) -> float:
     """Expected normalised calibration error: mean |RMV − RMSE| / RMV over bins of equal count.
@@ -222,5 +316,10 @@ def ence(
     >>> ence(y_true=[2.0, -2.0], mean=[0.0, 0.0], std=[1.0, 1.0], n_bins=1)
     1.0
     """
-    bins = deviation_bins(y_true=y_true, dist=dist, mean=mean, std=std, n_bins=n_bins)
+    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    bins = deviation_bins(y_true=y_true, n_bins=n_bins, **given)
     return float((np.abs(bins.predicted - bins.observed) / bins.predicted).mean())
+
+
+def _mean(values: Floats, weights: Floats, rows: Indices) -> float:
+    return float(np.average(values[rows], weights=weights[rows]))

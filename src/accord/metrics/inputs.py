@@ -3,19 +3,19 @@
 from typing import Any, TypedDict
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accord._checks import (
     check_finite,
+    check_non_negative,
     check_not_empty,
     check_ordered,
     check_positive,
     check_probability,
     check_same_shape,
 )
+from accord._types import Floats
 from accord.distributions import Distribution, Normal
-
-FloatArray = NDArray[np.float64]
 
 DROP_ROWS = "Drop or impute those rows."
 PERCENT = "Write 0.95 for 95 %."
@@ -26,6 +26,7 @@ class PointPredictive(TypedDict, total=False):
 
     mean: ArrayLike | None
     dist: Distribution | None
+    sample_weight: ArrayLike | None
 
 
 class Predictive(TypedDict, total=False):
@@ -34,9 +35,10 @@ class Predictive(TypedDict, total=False):
     dist: Distribution | None
     mean: ArrayLike | None
     std: ArrayLike | None
+    sample_weight: ArrayLike | None
 
 
-def as_array(name: str, values: Any) -> FloatArray:
+def as_array(name: str, values: Any) -> Floats:
     """Values (lists, arrays, Series, tensors) in numpy, as float64.
 
     **Shape**: kept.
@@ -52,21 +54,21 @@ def as_array(name: str, values: Any) -> FloatArray:
         ) from error
 
 
-def finite(name: str, values: Any) -> FloatArray:
+def finite(name: str, values: Any) -> Floats:
     """Values as float64 without NaN or infinities."""
     array = as_array(name, values)
     check_finite(name, array, remedy=DROP_ROWS)
     return array
 
 
-def positive(name: str, values: Any) -> FloatArray:
+def positive(name: str, values: Any) -> Floats:
     """Finite values above zero."""
     array = finite(name, values)
     check_positive(name, array, remedy="A prediction without spread has no density.")
     return array
 
 
-def targets(y_true: ArrayLike) -> FloatArray:
+def targets(y_true: ArrayLike) -> Floats:
     """Observed values: at least one row, one column per output.
 
     **Shape**: (N,) or (N, K).
@@ -81,7 +83,7 @@ def targets(y_true: ArrayLike) -> FloatArray:
 
 
 def predictive(
-    y: FloatArray,
+    y: Floats,
     *,
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
@@ -108,9 +110,7 @@ def predictive(
     return dist
 
 
-def point(
-    y: FloatArray, *, dist: Distribution | None = None, mean: ArrayLike | None = None
-) -> FloatArray:
+def point(y: Floats, *, dist: Distribution | None = None, mean: ArrayLike | None = None) -> Floats:
     """The predicted mean, given directly or taken from a distribution."""
     if (dist is None) == (mean is None):
         got = "neither" if dist is None else "both"
@@ -126,7 +126,7 @@ def probability(name: str, value: float) -> float:
     return float(value)
 
 
-def probabilities(name: str, values: ArrayLike) -> FloatArray:
+def probabilities(name: str, values: ArrayLike) -> Floats:
     """Levels strictly between 0 and 1, in increasing order.
 
     **Shape**: (L,).
@@ -142,7 +142,7 @@ def probabilities(name: str, values: ArrayLike) -> FloatArray:
     return levels
 
 
-def bounds(y: FloatArray, interval: ArrayLike) -> tuple[FloatArray, FloatArray]:
+def bounds(y: Floats, interval: ArrayLike) -> tuple[Floats, Floats]:
     """Lower and upper ends of an interval; either may be infinite.
 
     **Shape**: (N, 2) or (N, K, 2) in, two of ``y.shape`` out.
@@ -157,7 +157,7 @@ def bounds(y: FloatArray, interval: ArrayLike) -> tuple[FloatArray, FloatArray]:
     return both[..., 0], both[..., 1]
 
 
-def quantile_table(y: FloatArray, quantiles: ArrayLike, alpha: FloatArray) -> FloatArray:
+def quantile_table(y: Floats, quantiles: ArrayLike, alpha: Floats) -> Floats:
     """Predicted quantiles, one column per level, that do not cross.
 
     **Shape**: (N, L) or (N, K, L).
@@ -183,6 +183,34 @@ def check_enough_rows(n: int, needed: int, what: str) -> None:
         raise ValueError(f"{what} needs at least {needed} values, got {n}. Pool more rows.")
 
 
-def averaged(values: FloatArray, average: bool) -> float | FloatArray:
-    """Per-sample values, or their mean over rows and outputs."""
-    return float(values.mean()) if average else values
+def row_weights(sample_weight: ArrayLike | None, y: Floats) -> Floats | None:
+    """One non-negative weight per row that counts, as in scikit-learn; None for equal weights.
+
+    **Shape**: (N,).
+    """
+    if sample_weight is None:
+        return None
+    weight = finite("sample_weight", sample_weight)
+    if weight.shape != y.shape[:1]:
+        raise ValueError(
+            f"sample_weight must be one number per row, {y.shape[:1]}, got {weight.shape}. "
+            "Pass None for equal weights."
+        )
+    check_non_negative("sample_weight", weight, remedy="Use 0 to leave a row out.")
+    if not weight.any():
+        raise ValueError("sample_weight must not all be zero, got a sum of 0. Pass None.")
+    return weight
+
+
+def mean_of(values: Floats, weight: Floats | None) -> Floats:
+    """The weighted mean over the rows, per output."""
+    return np.asarray(np.average(values, axis=0, weights=weight))
+
+
+def averaged(
+    values: Floats, average: bool, sample_weight: ArrayLike | None = None
+) -> float | Floats:
+    """Per-sample values, or their weighted mean over rows and outputs."""
+    if not average:
+        return values
+    return float(mean_of(values, row_weights(sample_weight, values)).mean())

@@ -5,16 +5,18 @@ from typing import Literal, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
-    FloatArray,
     Predictive,
     as_array,
     averaged,
     bounds,
+    mean_of,
     positive,
     predictive,
     probability,
+    row_weights,
     targets,
 )
 
@@ -35,7 +37,7 @@ def coverage(
 @overload
 def coverage(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def coverage(
     *,
     y_true: ArrayLike,
@@ -44,8 +46,9 @@ def coverage(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     coverage: float = 0.95,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Share of the observations inside their interval, bounds included.
 
     The interval is given, or the central one of a predictive at the stated ``coverage``.
@@ -58,7 +61,7 @@ def coverage(
     """
     y = targets(y_true)
     lower, upper = _ends(y, interval, probability("coverage", coverage), dist, mean, std)
-    return averaged(((lower <= y) & (y <= upper)).astype(np.float64), average)
+    return averaged(((lower <= y) & (y <= upper)).astype(np.float64), average, sample_weight)
 
 
 @overload
@@ -68,7 +71,7 @@ def interval_width(
 @overload
 def interval_width(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def interval_width(
     *,
     y_true: ArrayLike,
@@ -77,8 +80,9 @@ def interval_width(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     coverage: float = 0.95,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Width u − l of the intervals, in the target's units; ``y_true`` only states their shape.
 
     **Shape**: ``y_true`` (N,) or (N, K); ``interval`` (N, 2) or (N, K, 2); the shape of ``y_true``
@@ -89,7 +93,7 @@ def interval_width(
     """
     y = targets(y_true)
     lower, upper = _ends(y, interval, probability("coverage", coverage), dist, mean, std)
-    return averaged(upper - lower, average)
+    return averaged(upper - lower, average, sample_weight)
 
 
 @overload
@@ -99,7 +103,7 @@ def interval_score(
 @overload
 def interval_score(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def interval_score(
     *,
     y_true: ArrayLike,
@@ -108,8 +112,9 @@ def interval_score(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     coverage: float = 0.95,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Interval (Winkler) score (u − l) + 2/α · [(l − t)₊ + (t − u)₊], α = 1 − coverage.
 
     Lower is better; its expectation is least for the true central interval. ``coverage`` is what
@@ -125,20 +130,32 @@ def interval_score(
     alpha = 1 - probability("coverage", coverage)
     lower, upper = _ends(y, interval, coverage, dist, mean, std)
     missed = np.maximum(lower - y, 0) + np.maximum(y - upper, 0)
-    return averaged(upper - lower + 2 / alpha * missed, average)
+    return averaged(upper - lower + 2 / alpha * missed, average, sample_weight)
 
 
 @overload
 def sharpness(
-    *, dist: Distribution | None = None, std: ArrayLike | None = None, average: Literal[True] = True
+    *,
+    dist: Distribution | None = None,
+    std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    average: Literal[True] = True,
 ) -> float: ...
 @overload
 def sharpness(
-    *, dist: Distribution | None = None, std: ArrayLike | None = None, average: Literal[False]
-) -> FloatArray: ...
+    *,
+    dist: Distribution | None = None,
+    std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    average: Literal[False],
+) -> Floats: ...
 def sharpness(
-    *, dist: Distribution | None = None, std: ArrayLike | None = None, average: bool = True
-) -> float | FloatArray:
+    *,
+    dist: Distribution | None = None,
+    std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
+    average: bool = True,
+) -> float | Floats:
     """Root mean predicted variance √(N⁻¹ Σ σ²): how much the predictions claim to know.
 
     **Shape**: ``std`` (N,) or (N, K), as ``dist``; the standard deviations for ``average=False``.
@@ -150,17 +167,19 @@ def sharpness(
         got = "neither" if dist is None else "both"
         raise TypeError(f"predictions must be std= or dist=, got {got}. Pass one of the two.")
     sigma = positive("std", std) if dist is None else as_array("std", dist.std)
-    return float(np.sqrt((sigma**2).mean())) if average else sigma
+    if not average:
+        return sigma
+    return float(np.sqrt(mean_of(sigma**2, row_weights(sample_weight, sigma)).mean()))
 
 
 def _ends(
-    y: FloatArray,
+    y: Floats,
     interval: ArrayLike | None,
     coverage: float,
     dist: Distribution | None,
     mean: ArrayLike | None,
     std: ArrayLike | None,
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[Floats, Floats]:
     if interval is None:
         q = predictive(y, dist=dist, mean=mean, std=std)
         return bounds(y, as_array("interval", q.interval(coverage)))

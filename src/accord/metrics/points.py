@@ -5,13 +5,15 @@ from typing import Literal, Unpack, overload
 import numpy as np
 from numpy.typing import ArrayLike
 
+from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
-    FloatArray,
     PointPredictive,
     averaged,
     check_enough_rows,
+    mean_of,
     point,
+    row_weights,
     targets,
 )
 
@@ -25,14 +27,15 @@ def squared_error(
 @overload
 def squared_error(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def squared_error(
     *,
     y_true: ArrayLike,
     mean: ArrayLike | None = None,
     dist: Distribution | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """(t − μ)², whose average is the mean squared error.
 
     **Shape**: ``y_true`` and ``mean`` (N,) or (N, K); the same for ``average=False``.
@@ -41,7 +44,7 @@ def squared_error(
     2.0
     """
     y = targets(y_true)
-    return averaged((y - point(y, dist=dist, mean=mean)) ** 2, average)
+    return averaged((y - point(y, dist=dist, mean=mean)) ** 2, average, sample_weight)
 
 
 @overload
@@ -51,14 +54,15 @@ def mae(
 @overload
 def mae(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def mae(
     *,
     y_true: ArrayLike,
     mean: ArrayLike | None = None,
     dist: Distribution | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Mean absolute error |t − μ|.
 
     **Shape**: ``y_true`` and ``mean`` (N,) or (N, K); the same for ``average=False``.
@@ -67,11 +71,15 @@ def mae(
     array([0., 2.])
     """
     y = targets(y_true)
-    return averaged(np.abs(y - point(y, dist=dist, mean=mean)), average)
+    return averaged(np.abs(y - point(y, dist=dist, mean=mean)), average, sample_weight)
 
 
 def rmse(
-    *, y_true: ArrayLike, mean: ArrayLike | None = None, dist: Distribution | None = None
+    *,
+    y_true: ArrayLike,
+    mean: ArrayLike | None = None,
+    dist: Distribution | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Root mean squared error; with several outputs the mean of theirs, as in scikit-learn.
 
@@ -81,11 +89,15 @@ def rmse(
     3.5355339059327378
     """
     squares = squared_error(y_true=y_true, mean=mean, dist=dist, average=False)
-    return float(np.sqrt(squares.mean(axis=0)).mean())
+    return float(np.sqrt(mean_of(squares, row_weights(sample_weight, squares))).mean())
 
 
 def r2(
-    *, y_true: ArrayLike, mean: ArrayLike | None = None, dist: Distribution | None = None
+    *,
+    y_true: ArrayLike,
+    mean: ArrayLike | None = None,
+    dist: Distribution | None = None,
+    sample_weight: ArrayLike | None = None,
 ) -> float:
     """Share of the variance explained, 1 − Σ(t − μ)² / Σ(t − t̄)²; averaged over outputs.
 
@@ -99,8 +111,9 @@ def r2(
     """
     y = targets(y_true)
     check_enough_rows(len(y), 2, "R²")
-    residual = squared_error(y_true=y, mean=mean, dist=dist, average=False).sum(axis=0)
-    total = ((y - y.mean(axis=0)) ** 2).sum(axis=0)
+    weight = row_weights(sample_weight, y)
+    squares = squared_error(y_true=y, mean=mean, dist=dist, average=False)
+    residual, total = mean_of(squares, weight), mean_of((y - mean_of(y, weight)) ** 2, weight)
     constant = total == 0
     unexplained = residual / np.where(constant, 1.0, total)
     share = np.where(constant, np.where(residual == 0, 1.0, 0.0), 1.0 - unexplained)

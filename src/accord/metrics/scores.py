@@ -6,11 +6,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accord._checks import RandomState
+from accord._types import Floats
 from accord.agreement import Rule, Within, probability_of_agreement
 from accord.distributions import Distribution, gaussian_match
-from accord.metrics._crps import crps_of, crps_samples
+from accord.metrics.crps import crps_of, crps_samples
 from accord.metrics.inputs import (
-    FloatArray,
     Predictive,
     as_array,
     averaged,
@@ -44,17 +44,16 @@ def nll(
     *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictive]
 ) -> float: ...
 @overload
-def nll(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]
-) -> FloatArray: ...
+def nll(*, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]) -> Floats: ...
 def nll(
     *,
     y_true: ArrayLike,
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Negative log-likelihood −log q(t) of the distribution itself.
 
     With ``mean`` and ``std`` that distribution is Gaussian.
@@ -67,7 +66,7 @@ def nll(
     """
     y = targets(y_true)
     q = predictive(y, dist=dist, mean=mean, std=std)
-    return averaged(-as_array("log_prob", q.log_prob(y)), average)
+    return averaged(-as_array("log_prob", q.log_prob(y)), average, sample_weight)
 
 
 @overload
@@ -77,15 +76,16 @@ def gaussian_nll(
 @overload
 def gaussian_nll(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def gaussian_nll(
     *,
     y_true: ArrayLike,
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Negative log-likelihood ½ log 2πσ² + (t − μ)² / 2σ² of the first two moments.
 
     What the paper's tables report: a mixture is replaced by the Gaussian of its mean and variance.
@@ -97,7 +97,8 @@ def gaussian_nll(
     """
     y = targets(y_true)
     q = gaussian_match(predictive(y, dist=dist, mean=mean, std=std))
-    return nll(y_true=y, dist=q) if average else nll(y_true=y, dist=q, average=False)
+    losses = nll(y_true=y, dist=q, average=False)
+    return averaged(losses, average, sample_weight)
 
 
 @overload
@@ -107,7 +108,7 @@ def crps(
 @overload
 def crps(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[SampledPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def crps(
     *,
     y_true: ArrayLike,
@@ -117,8 +118,9 @@ def crps(
     samples: ArrayLike | None = None,
     quantiles: ArrayLike | None = None,
     alpha: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Continuous ranked probability score ∫ (F(x) − 1{x ≥ t})² dx, in the target's units.
 
     Exact for every single family, for mixtures of Gaussians, smoothed by a tolerance or not, and
@@ -141,11 +143,13 @@ def crps(
             "got several. Pass one of the forms."
         )
     if samples is not None:
-        return averaged(crps_samples(_draws(samples, y), y), average)
+        return averaged(crps_samples(_draws(samples, y), y), average, sample_weight)
     if quantiles is not None:
         losses = pinball(y_true=y, quantiles=quantiles, alpha=alpha, average=False)
-        return averaged(2 * losses.mean(axis=-1), average)
-    return averaged(crps_of(predictive(y, dist=dist, mean=mean, std=std), y), average)
+        return averaged(2 * losses.mean(axis=-1), average, sample_weight)
+    return averaged(
+        crps_of(predictive(y, dist=dist, mean=mean, std=std), y), average, sample_weight
+    )
 
 
 @overload
@@ -165,7 +169,7 @@ def pinball(
     alpha: ArrayLike | None = None,
     average: Literal[False],
     **given: Unpack[Predictive],
-) -> FloatArray: ...
+) -> Floats: ...
 def pinball(
     *,
     y_true: ArrayLike,
@@ -174,8 +178,9 @@ def pinball(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Pinball loss (α − 1{t < q_α}) (t − q_α) of predicted quantiles, averaged over the levels.
 
     ``quantiles`` holds one column per level of ``alpha``; a distribution gives its own.
@@ -194,7 +199,7 @@ def pinball(
         q = predictive(y, dist=dist, mean=mean, std=std)
         quantiles = as_array("quantile", q.quantile(levels))
     excess = y[..., None] - quantile_table(y, quantiles, levels)
-    return averaged(np.maximum(levels * excess, (levels - 1) * excess), average)
+    return averaged(np.maximum(levels * excess, (levels - 1) * excess), average, sample_weight)
 
 
 @overload
@@ -204,7 +209,7 @@ def agreement(
 @overload
 def agreement(
     *, y_true: ArrayLike, average: Literal[False], **given: Unpack[RuledPredictive]
-) -> FloatArray: ...
+) -> Floats: ...
 def agreement(
     *,
     y_true: ArrayLike,
@@ -213,8 +218,9 @@ def agreement(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     random_state: RandomState = 0,
+    sample_weight: ArrayLike | None = None,
     average: bool = True,
-) -> float | FloatArray:
+) -> float | Floats:
     """Probability p(A|M,D,B) that model and data agree under a rule; higher is better.
 
     A number ε as the rule means agreement within ±ε. ``random_state`` serves rules that only Monte
@@ -229,10 +235,10 @@ def agreement(
     q = predictive(y, dist=dist, mean=mean, std=std)
     stated = rule if isinstance(rule, Rule) else Within(rule)
     agreed = probability_of_agreement(q, y, stated, random_state=random_state)
-    return averaged(as_array("probability", agreed.probability), average)
+    return averaged(as_array("probability", agreed.probability), average, sample_weight)
 
 
-def _draws(samples: ArrayLike, y: FloatArray) -> FloatArray:
+def _draws(samples: ArrayLike, y: Floats) -> Floats:
     draws = finite("samples", samples)
     if draws.ndim != y.ndim + 1 or draws.shape[1:] != y.shape or not len(draws):
         raise ValueError(

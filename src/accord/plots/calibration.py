@@ -8,9 +8,17 @@ from numpy.typing import ArrayLike
 
 from accord._checks import check_count, check_not_empty, check_same_shape
 from accord.distributions import Distribution
-from accord.metrics import ReliabilityCurve, deviation_bins, histogram_band, pit
-from accord.metrics.calibration import MINIMUM_ROWS
-from accord.metrics.inputs import as_array, check_enough_rows, predictive, targets
+from accord.metrics import (
+    MINIMUM_ROWS,
+    ReliabilityCurve,
+    as_array,
+    check_enough_rows,
+    deviation_bins,
+    histogram_band,
+    pit,
+    predictive,
+    targets,
+)
 from accord.plots.figures import axes_or_new
 from accord.plots.style import (
     BLUE,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from accord._checks import check_finite, check_non_negative, check_not_empty
-from accord.metrics.inputs import FloatArray
+from accord._types import Floats
 from accord.plots.figures import axes_or_new
 from accord.plots.style import BLUE, SMALL, VERMILLION, ink, legend_below
 
@@ -58,7 +58,7 @@ def metric_by_method(
     return ax
 
 
-def _write_values(ax: "Axes", values: FloatArray, spread: FloatArray) -> None:
+def _write_values(ax: "Axes", values: Floats, spread: Floats) -> None:
     """Each value above its dot, all with the decimals that the smallest error or gap calls for."""
     known = spread[spread > 0] if (spread > 0).any() else np.diff(np.unique(values))
     finest = float(known.min()) if known.size else 0.01

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accord._checks import check_not_empty, check_positive, check_same_shape
+from accord._types import Floats
 from accord.distributions import Distribution
+from accord.metrics import as_array, finite, predictive
 from accord.metrics import coverage as covered
-from accord.metrics.inputs import FloatArray, as_array, finite, predictive
 from accord.plots.figures import axes_or_new
 from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
@@ -74,9 +75,7 @@ def envelope(
     return ax
 
 
-def _ring(
-    ax: "Axes", x: FloatArray, center: FloatArray, inner: FloatArray, outer: FloatArray, label: str
-) -> None:
+def _ring(ax: "Axes", x: Floats, center: Floats, inner: Floats, outer: Floats, label: str) -> None:
     for sign, name in ((1, label), (-1, None)):
         ends = (center + sign * inner, center + sign * outer)
         ax.fill_between(x, *ends, color=ORANGE, alpha=0.4, lw=0, label=name)
@@ -92,7 +91,7 @@ def _data(ax: "Axes", x_data: ArrayLike | None, y_data: ArrayLike | None) -> Non
     ax.plot(x, y, color=ink(ax), lw=0, marker="o", ms=4.2, mec="none", label="data")
 
 
-def _line(name: str, values: ArrayLike) -> FloatArray:
+def _line(name: str, values: ArrayLike) -> Floats:
     line = finite(name, values)
     check_not_empty(name, line)
     if line.ndim != 1:
@@ -130,7 +129,7 @@ def series_envelope(
 
 
 def _band(
-    ax: "Axes", x: Any, y: FloatArray, name: str, dist: Distribution, coverage: float, k: int
+    ax: "Axes", x: Any, y: Floats, name: str, dist: Distribution, coverage: float, k: int
 ) -> None:
     q = predictive(y, dist=dist)
     interval, drawn = drawable_interval(q, coverage, y)

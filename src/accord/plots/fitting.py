@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accord._checks import check_not_empty, check_same_shape
-from accord.metrics.inputs import FloatArray, finite
+from accord._types import Floats
+from accord.metrics import finite
 from accord.plots.figures import axes_or_new
 from accord.plots.style import BLUE, DASHED, SMALL, VERMILLION, ink, legend_below
 
@@ -90,7 +91,7 @@ def training_curves(
     return ax
 
 
-def _losses(ax: "Axes", losses: FloatArray, color: str, dash: str, name: str) -> None:
+def _losses(ax: "Axes", losses: Floats, color: str, dash: str, name: str) -> None:
     epochs = np.arange(1, len(losses) + 1)
     members = losses.shape[1]
     if members > 1:
@@ -99,7 +100,7 @@ def _losses(ax: "Axes", losses: FloatArray, color: str, dash: str, name: str) ->
     ax.plot(epochs, losses.mean(axis=1), color=color, lw=2.0, ls=dash, label=label)
 
 
-def _per_epoch(name: str, values: ArrayLike) -> FloatArray:
+def _per_epoch(name: str, values: ArrayLike) -> Floats:
     losses = finite(name, values)
     check_not_empty(name, losses)
     if losses.ndim not in (1, 2):

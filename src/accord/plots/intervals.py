@@ -2,13 +2,12 @@
 
 import numpy as np
 
+from accord._types import Floats
 from accord.distributions import Distribution
-from accord.metrics.inputs import FloatArray, as_array
+from accord.metrics import as_array
 
 
-def drawable_interval(
-    dist: Distribution, coverage: float, y: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+def drawable_interval(dist: Distribution, coverage: float, y: Floats) -> tuple[Floats, Floats]:
     """Central intervals as they are, and with infinite ends moved just beyond all that is finite.
 
     Conformal intervals are infinite where too few calibration rows allow no bound.

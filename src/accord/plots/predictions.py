@@ -6,9 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
+from accord._types import Floats
 from accord.distributions import Distribution
+from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
-from accord.metrics.inputs import FloatArray, as_array, finite, predictive, targets
 from accord.plots.figures import axes_or_new
 from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
@@ -83,9 +84,7 @@ def _evenly(order: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
     return np.asarray(order[np.unique(places)])
 
 
-def _draw_rows(
-    ax: "Axes", y: FloatArray, center: FloatArray, interval: FloatArray, coverage: float
-) -> None:
+def _draw_rows(ax: "Axes", y: Floats, center: Floats, interval: Floats, coverage: float) -> None:
     place = np.arange(len(y))
     lower, upper = interval.T
     inside = (lower <= y) & (y <= upper)
@@ -139,9 +138,7 @@ def uncertainty_split(
     return ax
 
 
-def _parts(
-    dist: Distribution | None, *given: ArrayLike | None
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _parts(dist: Distribution | None, *given: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
     names = ("noise", "disagreement", "distance")
     known = [name for name, value in zip(names, given, strict=True) if value is not None]
     if (dist is not None) == bool(known) or (known and len(known) < 3):

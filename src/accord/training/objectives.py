@@ -10,7 +10,6 @@ which is NLL for ε = 0. Its gradients are closed forms of the same primitive, s
 step needs no autograd; :class:`ByAutograd` serves every other loss.
 """
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -25,6 +24,7 @@ from accord._numerics import (
     agreement_loss,
     agreement_slopes,
     family_named,
+    gaussian_nll_slopes,
     log_between,
 )
 from accord.training.tasks import Columns
@@ -35,8 +35,6 @@ VarianceHead = Literal["sigmoid", "softplus", "exp"]
 # The default that keeps a variance from collapsing, as torch.nn.GaussianNLLLoss does; targets have
 # about unit range.
 VARIANCE_FLOOR = 1e-6
-
-LOG_2PI = math.log(2 * math.pi)
 
 Result = tuple[Tensor, Tensor, Tensor | None]
 
@@ -100,17 +98,6 @@ def _chained(slopes: Tensor, by_mean: Tensor, by_variance: Tensor, weight: Tenso
     return slopes.mul_(weight)
 
 
-def _gaussian_slopes(
-    mean: Tensor, variance: Tensor, target: Tensor
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Gaussian NLL and its slopes by mean and variance."""
-    residual = mean - target
-    scaled = residual / variance
-    loss = torch.log(variance).addcmul_(residual, scaled).add_(LOG_2PI).mul_(0.5)
-    by_variance = variance.reciprocal().addcmul_(scaled, scaled, value=-1).mul_(0.5)
-    return loss, scaled, by_variance
-
-
 @final
 @dataclass(frozen=True)
 class GaussianLikelihood:
@@ -122,11 +109,11 @@ class GaussianLikelihood:
 
     def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
         mean, variance, slopes = self.heads.with_slopes(raw)
-        loss, scaled, by_variance = _gaussian_slopes(mean, variance, columns["target"])
+        loss, by_mean, by_variance = gaussian_nll_slopes(mean, variance, columns["target"])
         if self.beta:
             factor = variance**self.beta
-            scaled, by_variance = scaled * factor, by_variance * factor
-        return loss, _chained(slopes, scaled, by_variance, weight), None
+            by_mean, by_variance = by_mean * factor, by_variance * factor
+        return loss, _chained(slopes, by_mean, by_variance, weight), None
 
 
 @final
@@ -247,7 +234,7 @@ class MixtureObjective:
         """The loss of each component alone, and its slopes by mean and variance."""
         target = columns["target"].expand_as(mean)
         if "tolerance" not in columns:
-            return _gaussian_slopes(mean, variance, target)
+            return gaussian_nll_slopes(mean, variance, target)
         eps = columns["tolerance"].expand_as(mean)
         slopes = agreement_slopes(
             family_named("normal"), mean, variance, target, eps, density=True, by_eps=False

@@ -10,19 +10,26 @@ from typing import Literal, final, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from scipy import stats
 from torch import Tensor
 
 from accord._checks import check_choice, check_non_negative
-from accord.agreement import Agreement, AtMost, probability_of_agreement
-from accord.agreement.probability import Outputs
-from accord.agreement.quadrature import integrate
-from accord.agreement.sides import Known, Sampled, Side, Uncertain, pair_of
+from accord._types import Floats
+from accord.agreement import (
+    Agreement,
+    AtMost,
+    Known,
+    Outputs,
+    Sampled,
+    Side,
+    Uncertain,
+    integrate,
+    pair_of,
+    probability_of_agreement,
+)
 from accord.distributions import Distribution
 
 Distance = Literal["total variation", "hellinger", "kullback-leibler"]
-Floats = NDArray[np.float64]
 
 _EDGES = 128  # panel ends taken from the landmarks of all rows together
 _WORK = 2**22  # cdf evaluations for which the area is integrated rather than discretised

@@ -4,25 +4,25 @@ from dataclasses import dataclass
 from typing import Literal, final, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accord._checks import check_choice, check_finite, check_not_empty, check_probability
+from accord._types import Floats
 from accord.agreement import (
     Agreement,
     AtLeast,
     AtMost,
     ErrorInside,
     Inside,
+    Outputs,
     Within,
     probability_of_agreement,
+    to_array,
 )
-from accord.agreement.parameters import to_array
-from accord.agreement.probability import Outputs
 from accord.distributions import Distribution, Normal, StudentT
 
 LawOfMean = Literal["normal", "student-t"]
 Alternative = Literal["two-sided", "less", "greater"]
-Floats = NDArray[np.float64]
 
 
 def mean_of(observations: ArrayLike, *, law: LawOfMean = "student-t") -> Distribution:

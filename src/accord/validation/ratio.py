@@ -7,11 +7,15 @@ from typing import Literal, final
 import numpy as np
 
 from accord._checks import RandomState, check_positive
-from accord.agreement import Exact, probability_of_agreement
-from accord.agreement.dataset_rules import DatasetRule
-from accord.agreement.parameters import to_array
-from accord.agreement.probability import Outputs
-from accord.agreement.rule import Predicate, Rule
+from accord.agreement import (
+    DatasetRule,
+    Exact,
+    Outputs,
+    Predicate,
+    Rule,
+    probability_of_agreement,
+    to_array,
+)
 from accord.distributions import Distribution, Mixture
 
 AnyRule = Rule | DatasetRule | Predicate

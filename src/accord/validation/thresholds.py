@@ -1,12 +1,18 @@
 """Metrics with a limit on an error: the squared error, and the tolerance that is needed."""
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accord._checks import RandomState, check_not_empty
-from accord.agreement import Agreement, SquaredErrorAtMost, Within, probability_of_agreement
-from accord.agreement.parameters import to_array
-from accord.agreement.probability import Outputs
+from accord._types import Floats
+from accord.agreement import (
+    Agreement,
+    Outputs,
+    SquaredErrorAtMost,
+    Within,
+    probability_of_agreement,
+    to_array,
+)
 
 
 def squared_error(
@@ -39,7 +45,7 @@ def agreement_curve(
     *,
     random_state: RandomState = None,
     n_samples: int = 2**14,
-) -> NDArray[np.float64]:
+) -> Floats:
     """The mean probability of agreement within ε, as a function of ε.
 
     It rises from 0 to 1; where it reaches a wanted probability one reads off the tolerance that the

@@ -1,13 +1,31 @@
-"""The continuous ranked probability score of smoothed Gaussian mixtures, in closed form."""
+"""The continuous ranked probability score of each kind of distribution, per row.
+
+    CRPS(F, t) = ∫ (F(x) − 1{x ≥ t})² dx = E|X − t| − ½ E|X − X'|,    X, X' ~ F independent
+
+(Gneiting and Raftery, 2007). Single families have textbook forms (Jordan, Krüger and Lerch, 2019).
+Mixtures of Gaussians, each convolved with Uniform(−ε_m, ε_m), are what the library predicts with:
+for them both expectations are box averages of E|N(d, s²)|, in closed form.
+"""
 
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
+import torch
 from scipy import special
 
-from accord.distributions import Decomposed, Distribution, Mixture, Normal, Smoothed
-from accord.metrics.inputs import FloatArray, as_array
+from accord._types import Floats
+from accord.distributions import (
+    Decomposed,
+    Distribution,
+    Empirical,
+    LocationScale,
+    Mixture,
+    Normal,
+    Smoothed,
+)
+from accord.metrics.inputs import as_array
 
 _SQRT_2PI = np.sqrt(2 * np.pi)
 
@@ -18,10 +36,10 @@ class BoxedGaussians(NamedTuple):
     **Shape**: members first, (M, ...) each.
     """
 
-    mean: FloatArray
-    std: FloatArray
-    half_width: FloatArray
-    weights: FloatArray
+    mean: Floats
+    std: Floats
+    half_width: Floats
+    weights: Floats
 
 
 def boxed_gaussians(dist: Distribution) -> BoxedGaussians | None:
@@ -55,7 +73,7 @@ def _of_members(dist: Mixture) -> BoxedGaussians | None:
     return BoxedGaussians(*(np.concatenate(part) for part in zip(*found, strict=True)))
 
 
-def _parts(dist: Distribution) -> tuple[FloatArray, FloatArray, FloatArray] | None:
+def _parts(dist: Distribution) -> tuple[Floats, Floats, Floats] | None:
     """Mean, standard deviation and half-width of a Gaussian, smoothed or not."""
     base, eps = (dist.base, dist.tolerance) if isinstance(dist, Smoothed) else (dist, None)
     if not isinstance(base, Normal):
@@ -64,7 +82,7 @@ def _parts(dist: Distribution) -> tuple[FloatArray, FloatArray, FloatArray] | No
     return mean, std, np.zeros(mean.shape) if eps is None else as_array("tolerance", eps)
 
 
-def crps_boxed_gaussians(mixture: BoxedGaussians, y: FloatArray) -> FloatArray:
+def crps_boxed_gaussians(mixture: BoxedGaussians, y: Floats) -> Floats:
     """Σ_i w_i E|X_i − t| − ½ Σ_ij w_i w_j E|X_i − X_j|, exact; O(M²) per row, no large temporaries.
 
     **Shape**: ``y`` (...), members (M, ...); result (...).
@@ -94,7 +112,7 @@ _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(5)
 _FAR = 9.0
 
 
-def mean_distance(d: FloatArray, s: FloatArray, a: FloatArray, b: FloatArray) -> FloatArray:
+def mean_distance(d: Floats, s: Floats, a: Floats, b: Floats) -> Floats:
     """E|d + sZ + U_a + U_b|, Z standard normal, U_h uniform on (−h, h); h = 0 is no box.
 
     **Shape**: arguments broadcast; ``s`` > 0, ``a``, ``b`` ≥ 0.
@@ -102,7 +120,7 @@ def mean_distance(d: FloatArray, s: FloatArray, a: FloatArray, b: FloatArray) ->
     z, wide, slim = np.broadcast_arrays(d / s, np.maximum(a, b) / s, np.minimum(a, b) / s)
     if not wide.any():
         return np.asarray(s * _antiderivative(z, 0))
-    out: FloatArray = np.abs(z)
+    out: Floats = np.abs(z)
     near = out - wide - slim <= _FAR
     is_wide, is_slim = near & (wide > _NARROW), near & (slim > _NARROW)
     for region, average in (
@@ -115,29 +133,27 @@ def mean_distance(d: FloatArray, s: FloatArray, a: FloatArray, b: FloatArray) ->
     return np.asarray(s * out)
 
 
-def _both_narrow(z: FloatArray, wide: FloatArray, slim: FloatArray) -> FloatArray:
+def _both_narrow(z: Floats, wide: Floats, slim: Floats) -> Floats:
     return _nodes_average(
         lambda u: _nodes_average(lambda v: _antiderivative(v, 0), u, slim), z, wide
     )
 
 
-def _one_narrow(z: FloatArray, wide: FloatArray, slim: FloatArray) -> FloatArray:
-    def box(v: FloatArray) -> FloatArray:
+def _one_narrow(z: Floats, wide: Floats, slim: Floats) -> Floats:
+    def box(v: Floats) -> Floats:
         return (_antiderivative(v + wide, 1) - _antiderivative(v - wide, 1)) / (2 * wide)
 
     return _nodes_average(box, z, slim)
 
 
-def _both_wide(z: FloatArray, wide: FloatArray, slim: FloatArray) -> FloatArray:
-    def difference(v: FloatArray) -> FloatArray:
+def _both_wide(z: Floats, wide: Floats, slim: Floats) -> Floats:
+    def difference(v: Floats) -> Floats:
         return _antiderivative(v + slim, 2) - _antiderivative(v - slim, 2)
 
     return (difference(z + wide) - difference(z - wide)) / (4 * wide * slim)
 
 
-def _nodes_average(
-    f: Callable[[FloatArray], FloatArray], z: FloatArray, half_width: FloatArray
-) -> FloatArray:
+def _nodes_average(f: Callable[[Floats], Floats], z: Floats, half_width: Floats) -> Floats:
     if not half_width.any():
         return f(z)
     average = np.zeros_like(z)
@@ -146,11 +162,76 @@ def _nodes_average(
     return average
 
 
-def _antiderivative(z: FloatArray, order: int) -> FloatArray:
-    p: FloatArray = special.erf(z / np.sqrt(2))
-    phi: FloatArray = np.exp(-0.5 * z * z) / _SQRT_2PI
+def _antiderivative(z: Floats, order: int) -> Floats:
+    p: Floats = special.erf(z / np.sqrt(2))
+    phi: Floats = np.exp(-0.5 * z * z) / _SQRT_2PI
     if order == 0:
         return z * p + 2 * phi
     if order == 1:
         return 0.5 * (z * z + 1) * p + z * phi
     return (z**3 + 3 * z) / 6 * p + (z * z + 2) / 3 * phi
+
+
+_PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(12)
+
+
+def crps_quadrature(dist: Distribution, y: Floats) -> Floats:
+    """∫ (F(x) − 1{x ≥ t})² dx by Gauss–Legendre panels between quantiles and the observation.
+
+    The error is below 1e-8 standard deviations for the families of the library, their mixtures and
+    their smoothed forms, whose kinks all lie between panels; a cdf with jumps costs accuracy.
+
+    **Shape**: ``y`` and the result have the shape of ``dist``.
+    """
+    edges = np.sort(np.concatenate([_edges(dist), y[None]]), axis=0)
+    score = np.zeros(y.shape)
+    column = (-1,) + (1,) * y.ndim
+    nodes, weights = _PANEL_NODES.reshape(column), _PANEL_WEIGHTS.reshape(column)
+    for left, right in pairwise(edges):
+        centre, half = (left + right) / 2, (right - left) / 2
+        cdf = as_array("cdf", dist.cdf(centre + half * nodes))
+        score += half * (weights * (cdf - (centre >= y)) ** 2).sum(axis=0)
+    return score
+
+
+def _edges(dist: Distribution) -> Floats:
+    """Points between which the cdf is smooth; **Shape** (E, *shape)."""
+    marks = dist._exact()._landmarks(far=False)
+    return as_array("landmarks", marks.reshape(-1, *dist.shape))
+
+
+def crps_of(dist: Distribution, y: Floats) -> Floats:
+    """The score of one distribution per entry of ``y``, by the best route its class allows."""
+    if isinstance(dist, Decomposed):
+        return crps_of(dist.base, y)
+    boxed = boxed_gaussians(dist)
+    if boxed is not None:
+        return crps_boxed_gaussians(boxed, y)
+    if isinstance(dist, Empirical):
+        return crps_samples(as_array("draws", dist.draws), y)
+    closed_form = _standard_score(dist, y)
+    return crps_quadrature(dist, y) if closed_form is None else closed_form
+
+
+def _standard_score(dist: Distribution, y: Floats) -> Floats | None:
+    """scale · CRPS(F₀, z), z = (t − μ) / scale, for the families with a closed form."""
+    if not isinstance(dist, LocationScale):
+        return None
+    scale = as_array("scale", dist.scale)
+    z = (y - as_array("location", dist.location)) / scale
+    score = dist._family.crps(torch.from_numpy(z))
+    return None if score is None else np.asarray(scale * score.numpy())
+
+
+def crps_samples(draws: Floats, y: Floats) -> Floats:
+    """The score of the draws' own step function, S⁻¹ Σ|x_i − t| − ½ S⁻² Σ|x_i − x_j|.
+
+    Sorting turns the double sum into Σ(2i − S − 1) x₍ᵢ₎ / S².
+
+    **Shape**: ``draws`` (S, ...), ``y`` (...); result (...).
+    """
+    n = len(draws)
+    offsets = np.sort(draws - y, axis=0)
+    rank = (2 * np.arange(1, n + 1) - n - 1).reshape((-1,) + (1,) * y.ndim)
+    spread = (rank * offsets).sum(axis=0) / n**2
+    return np.asarray(np.abs(offsets).mean(axis=0) - spread)

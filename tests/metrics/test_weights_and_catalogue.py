@@ -1,0 +1,92 @@
+"""A weight of 2 is the same as the row twice; the catalogue computes what the functions do."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from accord import metrics
+from accord.distributions import Mixture, Normal
+
+RNG = np.random.default_rng(0)
+N = 60
+Y = RNG.normal(size=N)
+DIST = Mixture(Normal(RNG.normal(size=(2, N)) * 0.3, np.exp(0.3 * RNG.normal(size=(2, N)))))
+COUNT = RNG.integers(0, 4, N)
+TWICE = np.repeat(np.arange(N), COUNT)
+
+SCORES = ["rmse", "mae", "r2", "squared_error", "nll", "gaussian_nll", "crps", "coverage"]
+SCORES += ["interval_width", "interval_score", "ece", "mce"]
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_weights_repeat_rows(name: str) -> None:
+    metric = getattr(metrics, name)
+    weighted = metric(y_true=Y, dist=DIST, sample_weight=COUNT)
+    assert weighted == pytest.approx(metric(y_true=Y[TWICE], dist=DIST[TWICE]), rel=1e-12)
+    assert weighted != pytest.approx(metric(y_true=Y, dist=DIST), rel=1e-6)
+
+
+@pytest.mark.parametrize("name", [*SCORES, "ence"])
+def test_equal_weights_change_nothing(name: str) -> None:
+    metric = getattr(metrics, name)
+    equal = metric(y_true=Y, dist=DIST, sample_weight=np.full(N, 3.0))
+    assert equal == pytest.approx(metric(y_true=Y, dist=DIST), rel=1e-12)
+
+
+def test_weighted_sharpness_pinball_and_agreement() -> None:
+    weighted = metrics.sharpness(dist=DIST, sample_weight=COUNT)
+    assert weighted == pytest.approx(metrics.sharpness(dist=DIST[TWICE]))
+    given = {"alpha": [0.1, 0.9]}
+    weighted = metrics.pinball(y_true=Y, dist=DIST, sample_weight=COUNT, **given)
+    assert weighted == pytest.approx(metrics.pinball(y_true=Y[TWICE], dist=DIST[TWICE], **given))
+    weighted = metrics.agreement(y_true=Y, dist=DIST, rule=0.5, sample_weight=COUNT)
+    repeated = metrics.agreement(y_true=Y[TWICE], dist=DIST[TWICE], rule=0.5)
+    assert weighted == pytest.approx(repeated)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        (np.ones(3), r"one number per row, \(60,\), got \(3,\)"),
+        (np.zeros(N), "must not all be zero"),
+        (-np.ones(N), "non-negative"),
+    ],
+)
+def test_bad_weights(weight: np.ndarray, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        metrics.mae(y_true=Y, dist=DIST, sample_weight=weight)
+
+
+def test_catalogue_computes_what_the_functions_do() -> None:
+    found = metrics.summary(y_true=Y, dist=DIST, coverage=0.9, sample_weight=COUNT)
+    assert set(found) == set(metrics.METRICS)
+    for name in ("rmse", "nll", "crps", "ece", "ence"):
+        expected = getattr(metrics, name)(y_true=Y, dist=DIST, sample_weight=COUNT)
+        assert found[name] == pytest.approx(expected)
+    expected = metrics.coverage(y_true=Y, dist=DIST, coverage=0.9, sample_weight=COUNT)
+    assert found["coverage"] == pytest.approx(expected)
+    few = metrics.summary(y_true=Y[:3], dist=DIST[:3], names=["rows", "ece", "mae"])
+    assert list(few) == ["rows", "ece", "mae"]
+    assert few["rows"] == 3
+    assert np.isnan(few["ece"])
+
+
+def test_catalogue_is_complete_and_readable() -> None:
+    for name, metric in metrics.METRICS.items():
+        assert metric.name == name
+        assert metric.title
+        assert len(metric.meaning) < 80
+
+
+def test_a_new_metric_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
+    bias = dataclasses.replace(
+        metrics.METRICS["mae"],
+        name="bias",
+        title="bias",
+        meaning="mean of predicted minus observed",
+        compute=lambda case: float((case.dist.mean - case.y).mean()),
+        better="neither",
+    )
+    monkeypatch.setitem(metrics.METRICS, "bias", bias)
+    assert metrics.summary(y_true=Y, dist=DIST)["bias"] == pytest.approx((DIST.mean - Y).mean())
