@@ -77,11 +77,12 @@ class GaussianProcess(GaussianPeer):
 
     def _learn(self, X: Floats, y: Floats) -> None:
         X, y = sampled(X, y, GP_ROWS, self.seed)
-        # Standardised rows lie about √(2d) apart: a shorter scale starts with no correlation.
+        # Standardised rows lie about √(2d) apart: a shorter scale starts with no correlation. From
+        # little noise the search ends in noise alone where few of many features matter.
         lengths = np.full(X.shape[1], np.sqrt(X.shape[1]))
         kernel = ConstantKernel(1.0, (1e-2, 1e3)) * RBF(lengths, (1e-2, 1e4))
         self.model = GaussianProcessRegressor(
-            kernel + WhiteKernel(0.1, (1e-6, 1e1)),
+            kernel + WhiteKernel(0.5, (1e-6, 1e1)),
             optimizer=partial(maximise_likelihood, X=X, y=y),
             n_restarts_optimizer=1,
             random_state=self.seed,
@@ -95,8 +96,16 @@ class GaussianProcess(GaussianPeer):
 def maximise_likelihood(
     _: Any, start: Floats, *, bounds: Floats, X: Floats, y: Floats
 ) -> tuple[Floats, float]:
-    """scikit-learn's own search with a gradient that needs no (N, N, d) array: 10 times faster."""
-    found = minimize(negative_log_likelihood, start, (X, y), "L-BFGS-B", jac=True, bounds=bounds)
+    """scikit-learn's own search, 100 steps of it, with a gradient that needs no (N, N, d) array."""
+    found = minimize(
+        negative_log_likelihood,
+        start,
+        (X, y),
+        "L-BFGS-B",
+        jac=True,
+        bounds=bounds,
+        options={"maxiter": 100},
+    )
     return found.x, found.fun
 
 
