@@ -22,6 +22,7 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from accord.distributions import Distribution, Normal
 from accord.estimators import DeepEnsembleRegressor
@@ -137,7 +138,11 @@ class NGBoost(GaussianPeer):
     def _learn(self, X: Floats, y: Floats) -> None:
         X, y = sampled(X, y, NGBOOST_ROWS, self.seed)
         X, X_inner, y, y_inner = train_test_split(X, y, test_size=0.1, random_state=self.seed)
-        self.model = NGBRegressor(n_estimators=500, verbose=False, random_state=self.seed)
+        # NGBoost's own tree, seeded: equal splits are otherwise drawn from the global generator.
+        tree = DecisionTreeRegressor(max_depth=3, random_state=self.seed)
+        self.model = NGBRegressor(
+            Base=tree, n_estimators=500, verbose=False, random_state=self.seed
+        )
         self.model.fit(X, y, X_inner, y_inner, early_stopping_rounds=50)
 
     def _moments(self, X: Floats) -> tuple[Floats, Floats]:
