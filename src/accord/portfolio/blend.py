@@ -41,20 +41,23 @@ class Member:
 
 @dataclass(frozen=True)
 class LocalTolerance:
-    """τ = g · (τ₀ + κ s) + what lies beyond all evidence, as a standard deviation.
+    """τ = max(0, h − h₀) · (τ₀ + κ s) + b, as a standard deviation (:mod:`accord.portfolio.local`).
 
-    ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s.
+    ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s,
+    ``start`` h₀: 0 begins at the median distance of a training row, log 2 at their 95 % quantile.
     """
 
     base: float = 0.0
     relative: float = 0.0
+    start: float = 0.0
 
     def at(self, growth: Floats, beyond: Floats, std: Floats, unit: Floats) -> Floats:
-        """At rows with this growth (cut off at 0) and this model's deviation, all (N,).
+        """At rows with this growth and this model's deviation, all (N,).
 
         ``unit`` is one scaled target unit in the units of the model's own target.
         """
-        return np.asarray(growth * (self.base * unit + self.relative * std) + beyond * unit)
+        grown = (growth - self.start).clip(min=0.0)
+        return np.asarray(grown * (self.base * unit + self.relative * std) + beyond * unit)
 
 
 @dataclass(frozen=True)

@@ -59,7 +59,7 @@ class Table:
     def scaled(self, scale: TargetScale) -> ScaledRows:
         more: dict[str, Floats] = {}
         if self.tolerance is not None:
-            more["tolerance"] = self.tolerance / scale.scale
+            more["tolerance"] = self.tolerance * np.exp(scale.log_slope(self.y))
         if self.lower is not None and self.upper is not None:
             more |= {"lower": scale.scaled(self.lower), "upper": scale.scaled(self.upper)}
         return ScaledRows(self.x, scale.scaled(self.y), self.weight, more)
@@ -86,7 +86,6 @@ def try_recipe(
     table: Table,
     parts: Sequence[Part],
     *,
-    resolution: float,
     seed: int,
     listener: Listener | None,
 ) -> Candidate:
@@ -97,8 +96,7 @@ def try_recipe(
     trains = [part.train for part in parts]
     with _threads(recipe, len(table)):
         model = model_for(recipe).fit(rows, trains, seed=seed, listener=listener)
-    rounding = resolution / 2 / scale.scale if recipe.transform == "identity" else 0.0
-    eps = max(recipe.tolerance, rounding, _typical(rows.more.get("tolerance")))
+    eps = max(recipe.tolerance, _typical(rows.more.get("tolerance")))
     used = held_out_rows(table, parts)
     held_out, z = out_of_fold(model, table.x, parts, used), rows.z[used]
     some = np.random.default_rng(seed).permutation(len(used))[:_CALIBRATION_ROWS]

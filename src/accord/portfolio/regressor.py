@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -166,9 +166,10 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d), y (N,), all others (N,).
         """
         clock = Clock(self.time_budget, progress)
-        table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
-        seed = self._seed()
         self.notes_: tuple[str, ...] = ()
+        table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
+        table = self._rounded(table)
+        seed = self._seed()
         self._note_extremes(table)
         parts = self._folds(table, groups, time, seed)
         candidates = self._try_recipes(table, parts, seed, clock)
@@ -209,6 +210,14 @@ class PortfolioRegressor(DistributionalRegressor):
         measured = np.ones(len(target), bool) if lower is None else np.asarray(lower == upper)
         return Table(x, target, weight, measured, tolerance, lower, upper)
 
+    def _rounded(self, table: Table) -> Table:
+        """Targets that come in steps are known to half a step, unless more is known of them."""
+        step = resolution(table.y[table.measured])
+        if table.tolerance is not None or not step:
+            return table
+        self._note(f"The target comes in steps of {step:g}: half a step counts as agreement.")
+        return replace(table, tolerance=np.full(len(table), step / 2))
+
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
@@ -238,9 +247,7 @@ class PortfolioRegressor(DistributionalRegressor):
     ) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
         recipes = recipes_for(self.effort, table.x, table.y, censored=not table.measured.all())
-        step = resolution(table.y[table.measured])
-        if step:
-            self._note(f"The target comes in steps of {step:g}: half a step counts as agreement.")
+        recipes.sort(key=lambda recipe: work_of(recipe, table, len(parts)))  # the cheapest first
         candidates: list[Candidate] = []
         skipped = []
         clock.plan([work_of(recipe, table, len(parts)) for recipe in recipes])
@@ -250,9 +257,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 continue
             listener = clock.begin(work)
             try:
-                candidates.append(
-                    try_recipe(recipe, table, parts, resolution=step, seed=seed, listener=listener)
-                )
+                candidates.append(try_recipe(recipe, table, parts, seed=seed, listener=listener))
             except (LinAlgError, DivergedError) as error:
                 self._note(f"The model '{recipe.name}' could not be trained: {error}")
             clock.end(work)
