@@ -25,7 +25,7 @@ from accord.portfolio.targets import TargetScale
 # The factor on all deviations of a blend, beside each model's own.
 _COMMON_FACTOR = (math.log(0.5), math.log(2.0))
 # A local tolerance can double a logarithm's spread, not more: means would grow without bound.
-_LARGEST_LOG_STD = 1.5
+_LARGEST_LOG_STD = 0.75
 
 
 @dataclass(frozen=True)
@@ -97,9 +97,19 @@ class Prediction:
 
     def log_density(self, y: Floats, local: Floats | float = 0.0) -> Floats:
         """log density of targets in their own units, (N,)."""
-        scale = self.member.scale
-        z = scale.scaled(y)
-        return self.member.calibration.log_density(self.part, z, local) + scale.log_slope(y)
+        scale, part = self.member.scale, self.widened(local)
+        density = self.member.calibration.log_density(part, scale.scaled(y), local)
+        return density + scale.log_slope(y)
+
+    def widened(self, local: Floats | float) -> Components:
+        """The components that keep their means in target units when they are widened.
+
+        The mean of exp(Z) grows with the variance of Z, by half of it in the exponent.
+        """
+        if self.member.scale.transform != "log":
+            return self.part
+        lower = 0.5 * self.member.scale.scale * np.square(local)
+        return replace(self.part, mean=self.part.mean - np.asarray(lower)[..., None])
 
 
 def blend_log_density(
@@ -184,7 +194,7 @@ class _Moments:
 
 def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats, _Moments]:
     """One member's curves as a distribution (S·K, N), their weights, and its moments."""
-    member, part = prediction.member, prediction.part
+    member, part = prediction.member, prediction.widened(local)
     scale, calibration = member.scale, member.calibration
     deviation = calibration.scale(part.std, local)
     weight = member.weight / part.n_members * part.weight
