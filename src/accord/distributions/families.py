@@ -339,7 +339,9 @@ def with_moments(family: str, mean: Values, std: Values, df: float | None = None
     array([2.])
     """
     standard = family_with_variance(family, df)
-    return of_family(standard, mean, std / math.sqrt(standard.variance))
+    (location, deviation), from_numpy = to_tensors(mean=mean, std=std)
+    made = of_family(standard, location, deviation / math.sqrt(standard.variance))
+    return made._replace(_numpy=from_numpy)
 
 
 def gaussian_match(distribution: Distribution) -> Normal:
