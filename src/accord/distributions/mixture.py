@@ -8,15 +8,8 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_choice, check_finite, check_non_negative
-from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-    torch_generator,
-)
+from accord.distributions.conversion import Generator, Values, shown, torch_generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.empirical import Empirical
 
 Spread = Literal["disagreement", "noise"]
