@@ -40,7 +40,8 @@ _SHIFTING = 0.2
 class Table:
     """A training table, its targets in their own units.
 
-    ``lower`` and ``upper`` are bounds of targets that are not known, equal where they are.
+    ``rounding`` is half the step of targets that come in steps, else 0; ``lower`` and ``upper`` are
+    bounds of targets that are not known, equal where they are.
 
     **Shape**: x (N, d); all others (N,).
     """
@@ -49,6 +50,7 @@ class Table:
     y: Floats
     weight: Floats
     measured: Bools
+    rounding: float = 0.0
     tolerance: Floats | None = None
     lower: Floats | None = None
     upper: Floats | None = None
@@ -96,7 +98,9 @@ def try_recipe(
     trains = [part.train for part in parts]
     with _threads(recipe, len(table)):
         model = model_for(recipe).fit(rows, trains, seed=seed, listener=listener)
-    eps = max(recipe.tolerance, _typical(rows.more.get("tolerance")))
+    # no density finer than the target's own steps, or rounded values would have infinite ones
+    rounding = table.rounding / scale.scale if recipe.transform == "identity" else 0.0
+    eps = max(recipe.tolerance, rounding, _typical(rows.more.get("tolerance")))
     used = held_out_rows(table, parts)
     held_out, z = out_of_fold(model, table.x, parts, used), rows.z[used]
     some = np.random.default_rng(seed).permutation(len(used))[:_CALIBRATION_ROWS]

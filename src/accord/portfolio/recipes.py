@@ -128,13 +128,19 @@ _GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 60
 _TREES_ROWS = 100
 
 
-def recipes_for(effort: Effort, x: Floats, y: Floats, *, censored: bool) -> list[Recipe]:
+def recipes_for(
+    effort: Effort, x: Floats, y: Floats, *, censored: bool = False, rounding: float = 0.0
+) -> list[Recipe]:
     """The recipes to try on a table.
+
+    ``rounding`` is half the step of targets that come in steps, in scaled units.
 
     **Shape**: x (N, d), y (N,).
     """
     n, d = x.shape
     networks = [_sized(recipe, effort, n, d) for recipe in _BY_EFFORT[effort]]
+    if rounding:
+        networks = [r if not r.tolerance else _for_rounded(r, rounding) for r in networks]
     if is_skewed(y) and not censored:
         about = "as mixture, of the logarithm of the target"
         networks.append(replace(networks[-1], name="logarithm", about=about, transform="log"))
@@ -145,6 +151,11 @@ def recipes_for(effort: Effort, x: Floats, y: Floats, *, censored: bool) -> list
     if small and not censored and np.ptp(y) > 0:
         recipes.append(GaussianProcessRecipe())
     return recipes
+
+
+def _for_rounded(recipe: NetworkRecipe, rounding: float) -> NetworkRecipe:
+    about = "as thresholds, trained to agree within half a step of the target"
+    return replace(recipe, about=about, tolerance=rounding)
 
 
 def _sized(recipe: NetworkRecipe, effort: Effort, n: int, d: int) -> NetworkRecipe:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -15,6 +15,7 @@ from accord._checks import check_choice, check_positive
 from accord._progress import Progress
 from accord._threads import one_thread
 from accord._types import Bools, Floats, Indices
+from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated, Truncated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.portfolio.blend import (
@@ -168,7 +169,6 @@ class PortfolioRegressor(DistributionalRegressor):
         clock = Clock(self.time_budget, progress)
         self.notes_: tuple[str, ...] = ()
         table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
-        table = self._rounded(table)
         seed = self._seed()
         self._note_extremes(table)
         parts = self._folds(table, groups, time, seed)
@@ -208,15 +208,10 @@ class PortfolioRegressor(DistributionalRegressor):
             known[name][:, 0] if name in known else None for name in ("tolerance", "lower", "upper")
         )
         measured = np.ones(len(target), bool) if lower is None else np.asarray(lower == upper)
-        return Table(x, target, weight, measured, tolerance, lower, upper)
-
-    def _rounded(self, table: Table) -> Table:
-        """Targets that come in steps are known to half a step, unless more is known of them."""
-        step = resolution(table.y[table.measured])
-        if table.tolerance is not None or not step:
-            return table
-        self._note(f"The target comes in steps of {step:g}: half a step counts as agreement.")
-        return replace(table, tolerance=np.full(len(table), step / 2))
+        step = resolution(target[measured])
+        if step:
+            self._note(f"The target comes in steps of {number(step)}: it is known to half a step.")
+        return Table(x, target, weight, measured, step / 2, tolerance, lower, upper)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -246,7 +241,14 @@ class PortfolioRegressor(DistributionalRegressor):
         clock: Clock,
     ) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
-        recipes = recipes_for(self.effort, table.x, table.y, censored=not table.measured.all())
+        scale = TargetScale.of(table.y[table.measured]).scale
+        recipes = recipes_for(
+            self.effort,
+            table.x,
+            table.y,
+            censored=not table.measured.all(),
+            rounding=table.rounding / scale,
+        )
         recipes.sort(key=lambda recipe: work_of(recipe, table, len(parts)))  # the cheapest first
         candidates: list[Candidate] = []
         skipped = []
