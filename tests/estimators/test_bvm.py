@@ -387,7 +387,10 @@ def test_targets_may_stay_as_they_are():
         ({"hidden": 50}, "hidden must list the units of each hidden layer, got 50"),
         ({"clip_norm": 0.0}, "clip_norm must be positive, got 0.0"),
         ({"device": "bogus"}, "device must be one that torch has here, got 'bogus'"),
-        ({"validation_fraction": 0.0}, "validation_fraction must be"),
+        (
+            {"validation_fraction": 0.0},
+            "validation_fraction must lie strictly between 0 and 1, got 0.0",
+        ),
         ({"tolerance": "locale"}, "tolerance must be a number in target units, a percentage"),
         ({"tolerance": np.ones(3)}, "tolerance must be one number"),
         ({"tolerance": math.inf}, "tolerance must be finite"),
