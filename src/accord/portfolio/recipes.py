@@ -76,7 +76,13 @@ _LINE = NetworkRecipe(
 )
 _SHORT = NetworkRecipe("short", "two layers of 128, trained briefly: for noise", steps=600)
 _SMOOTH = NetworkRecipe(
-    "smooth", "two layers of 128, trained long: for smooth functions", steps=4_000
+    "smooth",
+    "two layers of 64, trained long: for smooth functions",
+    hidden=(64, 64),
+    steps=6_000,
+    learning_rate=7e-3,
+    weight_decay=0.0,
+    largest_batch=128,
 )
 _THRESHOLDS = NetworkRecipe(
     "thresholds",
