@@ -77,7 +77,9 @@ class FeatureEncoding:
         self.width_ = np.concatenate([nothing, *widths])
 
     def __call__(self, X: Floats) -> Floats:
-        """**Shape**: X (N, d) → (N, d' + P)."""
+        """**Shape**: X (N, d) → (N, d' + P); one column of zeros where no feature varies."""
+        if not len(self.kept_):  # a model needs something to look at
+            return np.zeros((len(X), 1))
         X = X[:, self.kept_]
         with np.errstate(over="ignore"):  # infinitely far is clipped like far
             z = np.clip((X - self.center_) / self.scale_, -_FARTHEST, _FARTHEST)
