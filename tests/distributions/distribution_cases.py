@@ -16,6 +16,7 @@ from accord.distributions import (
     Logistic,
     Mixture,
     Normal,
+    RankCalibrated,
     Smoothed,
     StudentT,
     Uniform,
@@ -156,10 +157,15 @@ CONTINUOUS: dict[str, Callable[[Any, Any], Distribution]] = {
 }
 
 DRAWS = _RNG.normal(size=(50, 4)) * SCALE + MEAN
+# What held-out rows needed where predictions were too sure of themselves.
+NEEDED = np.sqrt(np.linspace(0.02, 0.98, 37))
 EVERY: dict[str, Callable[[Any, Any], Distribution]] = {
     **CONTINUOUS,
     "empirical": lambda m, s: Empirical(m + s * DRAWS),
     "smoothed empirical": lambda m, s: Smoothed(Empirical(m + s * DRAWS), s * SCALE),
+    "rank calibrated": lambda m, s: RankCalibrated(
+        Mixture(Normal(m + s * _MEMBERS, s * _SPREADS)), NEEDED
+    ),
 }
 
 # One or two of each class, for what does not depend on formulas.
@@ -175,4 +181,5 @@ STRUCTURES = [
     "decomposed",
     "empirical",
     "smoothed empirical",
+    "rank calibrated",
 ]

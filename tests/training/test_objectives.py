@@ -1,15 +1,19 @@
 """Closed-form gradients against autograd through the public losses."""
 
+import numpy as np
 import pytest
 import torch
 
+from accord.distributions import Mixture, Normal, Smoothed
 from accord.losses import BetaNLLLoss, BVMLoss, GaussianNLLLoss
 from accord.training import (
     AgreementObjective,
     ByAutograd,
     CensoredLoss,
+    CensoredMixture,
     GaussianLikelihood,
     Heads,
+    MixtureObjective,
 )
 from accord.training.objectives import VARIANCE_FLOOR
 
@@ -150,3 +154,88 @@ def test_the_variance_has_a_floor():
 def test_the_floor_is_the_least_variance(floor):
     raw = torch.tensor([[0.0, -80.0]], dtype=torch.float64)
     assert Heads("identity", "exp", floor)(raw)[1].item() == pytest.approx(floor, abs=1e-30)
+
+
+def mixture_batch(k, *, tolerant):
+    """Raw outputs of K components, and columns; every third tolerance is 0."""
+    generator = torch.Generator().manual_seed(k)
+    n_outputs = MixtureObjective(k).n_outputs
+    raw = 2 * torch.randn(3, 8, n_outputs, generator=generator, dtype=torch.float64)
+    target = 2 * torch.randn(3, 8, 1, generator=generator, dtype=torch.float64)
+    weight = torch.rand(3, 8, 1, generator=generator, dtype=torch.float64)
+    columns = {"target": target}
+    if tolerant:
+        columns["tolerance"] = (torch.arange(24.0).double() % 3).reshape(3, 8, 1) / 4
+    return raw, columns, weight
+
+
+def mixture_of(objective, raw, *, eps=0.0):
+    """The same components, smoothed by a tolerance, as a distribution, (M, B)."""
+    parts = (part.movedim(-1, 0).numpy() for part in objective.components(raw))
+    log_weights, mean, variance = parts
+    return Mixture(Smoothed(Normal(mean, np.sqrt(variance)), eps), np.exp(log_weights))
+
+
+@pytest.mark.parametrize("k", [1, 3])
+@pytest.mark.parametrize("tolerant", [False, True])
+def test_mixture_gradients_are_those_of_autograd(k, tolerant):
+    raw, columns, weight = mixture_batch(k, tolerant=tolerant)
+    objective = MixtureObjective(k)
+    criterion = BVMLoss(0.1, density=True, reduction="none")
+    eps = columns.get("tolerance", torch.zeros_like(columns["target"]))
+
+    def loss(raw):
+        log_weights, mean, variance = objective.components(raw)
+        target, tolerance = columns["target"].expand_as(mean), eps.expand_as(mean)
+        each = criterion(mean, target, variance, tolerance=tolerance)
+        return -torch.logsumexp(log_weights - each, -1, keepdim=True)
+
+    value, grad = by_autograd(loss, raw, weight)
+    got, got_grad, extra = objective(raw, columns, weight, raw[0, 0])
+    torch.testing.assert_close(got, value)
+    torch.testing.assert_close(got_grad, grad)
+    assert extra is None
+
+
+def test_one_component_is_the_agreement_objective():
+    raw, columns, weight = mixture_batch(1, tolerant=True)
+    objective = MixtureObjective(1)
+    single = AgreementObjective(objective.heads)
+    for got, expected in zip(
+        objective(raw, columns, weight, raw[0, 0])[:2],
+        single(raw, columns, weight, raw[0, 0])[:2],
+        strict=True,
+    ):
+        torch.testing.assert_close(got, expected, rtol=0, atol=0)
+
+
+def test_the_loss_of_a_mixture_is_minus_its_log_density():
+    raw, columns, weight = mixture_batch(3, tolerant=False)
+    objective = MixtureObjective(3)
+    loss, _, _ = objective(raw, columns, weight, raw[0, 0])
+    expected = -mixture_of(objective, raw).log_prob(columns["target"][..., 0].numpy())
+    np.testing.assert_allclose(loss[..., 0].numpy(), expected, rtol=1e-12)
+
+
+def test_the_components_of_a_new_mixture_stand_apart():
+    _, mean, _ = MixtureObjective(3).components(torch.zeros(1, 1, 9))
+    assert mean.flatten().tolist() == [-1.0, 0.0, 1.0]
+
+
+def test_censored_mixtures_count_the_probability_between_their_bounds():
+    raw, columns, weight = mixture_batch(3, tolerant=True)
+    objective, target = MixtureObjective(3), columns["target"]
+    lower, upper = target.clone(), target.clone()
+    upper[:, 3:5] = torch.inf
+    lower[:, 5:7] = -torch.inf
+    upper[:, 7:] += 0.7
+    columns |= {"lower": lower, "upper": upper}
+    loss, grad, _ = ByAutograd(CensoredMixture(objective))(raw, columns, weight, raw[0, 0])
+    mixture, eps = mixture_of(objective, raw), columns["tolerance"][..., 0].numpy()
+    known = (lower == upper)[..., 0].numpy()
+    density = mixture_of(objective, raw, eps=eps).log_prob(target[..., 0].numpy())
+    ends = lower[..., 0].numpy(), np.where(known, np.inf, upper[..., 0].numpy())
+    expected = np.where(known, density, mixture.log_interval_prob(*ends))
+    np.testing.assert_allclose(-loss[..., 0].numpy(), expected, rtol=1e-9)
+    assert torch.isfinite(grad).all()
+    assert (grad != 0).any(-1).all()

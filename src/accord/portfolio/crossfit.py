@@ -18,7 +18,7 @@ from accord.portfolio.components import DEGREES, Calibration, Components, calibr
 from accord.portfolio.folds import Part
 from accord.portfolio.models import Model, model_for
 from accord.portfolio.recipes import NetworkRecipe, Recipe
-from accord.portfolio.targets import ScaledRows, TargetScale
+from accord.portfolio.targets import ScaledRows, TargetScale, alone_far_out
 from accord.training import EpochReport, Listener
 
 # Calibration is chosen on at most so many rows: more say little more.
@@ -95,7 +95,7 @@ def try_recipe(
     start = time.perf_counter()
     scale = TargetScale.of(table.y[table.measured], recipe.transform)
     rows = table.scaled(scale)
-    trains = [part.train for part in parts]
+    trains = learnt_from(table, rows, parts)
     with _threads(recipe, len(table)):
         model = model_for(recipe).fit(rows, trains, seed=seed, listener=listener)
     # no density finer than the target's own steps, or rounded values would have infinite ones
@@ -114,6 +114,12 @@ def try_recipe(
     density = calibration.log_density(held_out, z) + scale.log_slope(table.y[used])
     seconds = time.perf_counter() - start
     return Candidate(recipe, model, scale, calibration, held_out, density, seconds)
+
+
+def learnt_from(table: Table, rows: ScaledRows, parts: Sequence[Part]) -> list[Indices]:
+    """The rows that each part learns from: not from targets that are likely errors."""
+    wrong = alone_far_out(rows.z) & table.measured
+    return [part.train[~wrong[part.train]] for part in parts]
 
 
 def _threads(recipe: Recipe, n_rows: int) -> AbstractContextManager[None]:

@@ -17,6 +17,10 @@ from accord._types import Floats
 
 # c, in robust standard deviations.
 _BOUND = 4.0
+# So many deviations are as good as infinitely many, and can be squared.
+_FARTHEST = 1e8
+# Deviations are taken without the outermost rows: one typing error must not hide all others.
+_TRIMMED = 0.02
 # An interquartile range this small beside the deviation comes from ties: most rows share a value.
 _SMALLEST_SPREAD = 0.2
 _IQR_OF_NORMAL = 1.349
@@ -34,8 +38,8 @@ class FeatureEncoding:
     Example:
         >>> x = np.linspace(0, 8, 9)[:, None]
         >>> FeatureEncoding(bins=2).fit(x)(np.array([[0.0], [6.0], [1e9]])).round(2)
-        array([[-1.06, -1.  , -1.  ],
-               [ 0.57,  1.  ,  0.  ],
+        array([[-1.28, -1.  , -1.  ],
+               [ 0.67,  1.  ,  0.  ],
                [ 4.  ,  1.  ,  1.  ]])
     """
 
@@ -44,9 +48,13 @@ class FeatureEncoding:
 
     def fit(self, X: Floats) -> Self:
         """**Shape**: X (N, d)."""
-        deviation = X.std(axis=0)
-        self.kept_ = np.flatnonzero(deviation > 1e-12 * np.abs(X).max(axis=0, initial=0.0))
-        X, deviation = X[:, self.kept_], deviation[self.kept_]
+        largest = np.abs(X).max(axis=0, initial=0.0)
+        unit = np.where(largest > 0, largest, 1.0)  # squares of huge or tiny numbers do not exist
+        deviation = unit * (X / unit).std(axis=0)
+        self.kept_ = np.flatnonzero(deviation > 1e-12 * largest)
+        X, unit = X[:, self.kept_], unit[self.kept_]
+        bulk = unit * _without_ends(X / unit).std(axis=0)
+        deviation = np.where(bulk > 0, bulk, deviation[self.kept_])
         low, self.center_, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
         spread = (high - low) / _IQR_OF_NORMAL
         self.scale_ = np.where(spread > _SMALLEST_SPREAD * deviation, spread, deviation)
@@ -69,9 +77,19 @@ class FeatureEncoding:
         self.width_ = np.concatenate([nothing, *widths])
 
     def __call__(self, X: Floats) -> Floats:
-        """**Shape**: X (N, d) → (N, d' + P)."""
+        """**Shape**: X (N, d) → (N, d' + P); one column of zeros where no feature varies."""
+        if not len(self.kept_):  # a model needs something to look at
+            return np.zeros((len(X), 1))
         X = X[:, self.kept_]
-        z = (X - self.center_) / self.scale_
+        with np.errstate(over="ignore"):  # infinitely far is clipped like far
+            z = np.clip((X - self.center_) / self.scale_, -_FARTHEST, _FARTHEST)
+            place = (X[:, self.column_] - self.start_) / self.width_
         bounded = z / np.sqrt(1 + np.square(z / _BOUND))
-        place = (X[:, self.column_] - self.start_) / self.width_
         return np.concatenate([bounded, 2 * np.clip(place, 0.0, 1.0) - 1], axis=1)
+
+
+def _without_ends(X: Floats) -> Floats:
+    """Values moved to the quantiles next to the ends; the largest and the smallest always are."""
+    low = np.quantile(X, _TRIMMED, axis=0, method="higher")
+    high = np.quantile(X, 1 - _TRIMMED, axis=0, method="lower")
+    return np.asarray(np.clip(X, low, high))

@@ -34,6 +34,8 @@ _STEPS_PER_EPOCH = 30
 _NETWORK_ROWS = 100_000
 # A Gaussian process conditions on at most this many rows per fold.
 _GAUSSIAN_PROCESS_ROWS = 2_000
+# Below this many rows a kernel that has seen the held-out ones knows too much about them.
+_ROWS_FOR_ONE_KERNEL = 250
 
 
 class Model(Protocol):
@@ -131,7 +133,11 @@ class NetworkModel:
 
 @final
 class GaussianProcessModel:
-    """An exact Gaussian process per fold, with one kernel for all."""
+    """An exact Gaussian process per fold; one kernel serves all folds where rows are many.
+
+    Attributes:
+        processes_: One per fold, each with one posterior.
+    """
 
     def __init__(self, recipe: GaussianProcessRecipe) -> None:
         self.recipe = recipe
@@ -140,30 +146,40 @@ class GaussianProcessModel:
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> Self:
         self.encoding_ = FeatureEncoding().fit(rows.x)
-        self.process_ = GaussianProcess().learn_kernel(
-            self.encoding_(rows.x), trained_on(rows.z), seed=seed
-        )
-        self._condition(rows, folds, seed)
+        x, z = self.encoding_(rows.x), trained_on(rows.z)
+        if len(z) < _ROWS_FOR_ONE_KERNEL:
+            kernels = [GaussianProcess().learn_kernel(x[own], z[own], seed=seed) for own in folds]
+        else:
+            used = np.unique(np.concatenate(folds))
+            kernels = [GaussianProcess().learn_kernel(x[used], z[used], seed=seed)] * len(folds)
+        self._condition(kernels, rows, folds, seed)
         return self
 
     def elsewhere(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> "GaussianProcessModel":
         other = GaussianProcessModel(self.recipe)
-        other.encoding_, other.process_ = self.encoding_, self.process_.unconditioned()
-        other._condition(rows, folds, seed)
+        other.encoding_ = self.encoding_
+        other._condition([self.processes_[0]] * len(folds), rows, folds, seed)
         return other
 
-    def _condition(self, rows: ScaledRows, folds: Sequence[Indices], seed: int) -> None:
-        kept = [_at_most(own, _GAUSSIAN_PROCESS_ROWS, seed) for own in folds]
-        self.process_.condition(self.encoding_(rows.x), trained_on(rows.z), kept)
+    def _condition(
+        self,
+        kernels: Sequence[GaussianProcess],
+        rows: ScaledRows,
+        folds: Sequence[Indices],
+        seed: int,
+    ) -> None:
+        x, z = self.encoding_(rows.x), trained_on(rows.z)
+        self.processes_ = [
+            kernel.unconditioned().condition(x, z, [_at_most(own, _GAUSSIAN_PROCESS_ROWS, seed)])
+            for kernel, own in zip(kernels, folds, strict=True)
+        ]
 
     def components(self, x: Floats, fold: int | None = None) -> Components:
         encoded = self.encoding_(x)
-        if fold is not None:
-            return Components.single(*self.process_.predict(fold, encoded))
-        folds = range(len(self.process_.weight_))
-        return Components.stacked([self.components(x, own) for own in folds])
+        chosen = self.processes_ if fold is None else [self.processes_[fold]]
+        return Components.stacked([Components.single(*p.predict(0, encoded)) for p in chosen])
 
 
 def _at_most(rows: Indices, most: int, seed: int) -> Indices:

@@ -31,6 +31,7 @@ from accord.portfolio.crossfit import (
     Table,
     groups_of_copies,
     held_out_rows,
+    learnt_from,
     relevance,
     try_recipe,
     work_of,
@@ -342,7 +343,7 @@ class PortfolioRegressor(DistributionalRegressor):
             row = int(far[np.argmax(np.abs(z[far]))])
             self._note(
                 f"{len(far)} targets lie far outside the others (row {row}: {table.y[row]:g}) and "
-                "are trained on as if they were nearer. Check whether they are typing errors."
+                "hardly count in training. Check whether they are typing errors."
             )
 
     def _growth(self, x: Floats) -> Growth:
@@ -360,7 +361,7 @@ class PortfolioRegressor(DistributionalRegressor):
         for member in self.members_:
             listener = clock.shifting(len(self.members_))
             rows = table.scaled(member.scale)
-            trains = [part.train for part in parts]
+            trains = learnt_from(table, rows, parts)
             with one_thread() if len(table) < _FEW_ROWS else nullcontext():
                 models.append(member.model.elsewhere(rows, trains, seed=seed, listener=listener))
         found = []

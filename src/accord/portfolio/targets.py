@@ -1,7 +1,8 @@
 """Targets as the models of a portfolio see them: on a scale on which the bulk of them has spread 1.
 
 A typing error or a heavy tail must not set the scale for all other rows: it is taken without the
-outermost hundredth, and values beyond many deviations are trained on as if they lay there.
+outermost hundredth; values beyond many deviations are left out of training if they are alone, and
+trained on as if they lay nearer if they are not.
 """
 
 from dataclasses import dataclass
@@ -16,6 +17,8 @@ TargetTransform = Literal["identity", "log"]
 _TRIMMED = 0.01
 # Training targets are moved to at most so many deviations from the centre.
 _FARTHEST = 15.0
+# As long as at most this share, or one, of them lie farther out, they are taken for errors.
+_ALONE = 0.005
 # Rounded values lie on a grid of at most so many steps, and repeat at least so often on average.
 _GRID_STEPS = 200
 _REPEATS = 3
@@ -85,6 +88,16 @@ def trained_on(z: Floats) -> Floats:
 def extreme(z: Floats) -> Bools:
     """Which targets lie so far out that they are trained on as if they were nearer."""
     return np.abs(z) > _FARTHEST
+
+
+def alone_far_out(z: Floats) -> Bools:
+    """Which targets lie far out with hardly any others: likely errors, to learn nothing from.
+
+    >>> alone_far_out(np.array([0.0, 1.0, 1e9, -1.0])).tolist()
+    [False, False, True, False]
+    """
+    far = extreme(z)
+    return far if far.sum() <= max(1, len(z) * _ALONE) else np.zeros(len(z), bool)
 
 
 def resolution(y: Floats) -> float:

@@ -1,0 +1,80 @@
+"""Features as the networks see them: bounded, in order, and without what says nothing."""
+
+import numpy as np
+import pytest
+
+from accord.portfolio.encoding import FeatureEncoding
+
+RNG = np.random.default_rng(0)
+COLUMNS = {
+    "normal": RNG.normal(size=300),
+    "lognormal": np.exp(3 * RNG.normal(size=300)),
+    "two values": (RNG.random(300) < 0.1).astype(float),
+    "mostly zero": np.where(RNG.random(300) < 0.95, 0.0, RNG.normal(size=300)),
+    "with a typing error": np.r_[RNG.normal(size=299), 1e12],
+    "huge": 1e200 * RNG.normal(size=300),
+    "tiny": 1e-200 * RNG.normal(size=300),
+}
+
+
+@pytest.mark.parametrize("bins", [0, 16])
+@pytest.mark.parametrize("name", COLUMNS)
+def test_bounded_and_monotone(name: str, bins: int) -> None:
+    values = COLUMNS[name][:, None]
+    encoding = FeatureEncoding(bins=bins).fit(values)
+    absurd = np.array([-1e308, -1e100, -1e9, 0.0, 1e9, 1e100, 1e308])
+    asked = np.sort(np.concatenate([absurd, values[:, 0]]))[:, None]
+    encoded = encoding(asked)
+    assert np.isfinite(encoded).all()
+    assert (np.diff(encoded, axis=0) >= 0).all()
+    assert np.abs(encoded[:, 0]).max() <= 4.0
+    if bins:
+        assert np.abs(encoded[:, 1:]).max(initial=0.0) <= 1.0
+
+
+def test_absurd_values_are_at_the_bound() -> None:
+    encoding = FeatureEncoding().fit(COLUMNS["normal"][:, None])
+    np.testing.assert_allclose(encoding(np.array([[-1e308], [1e308]])), [[-4.0], [4.0]])
+
+
+def test_the_bulk_is_standardised_whatever_one_row_says() -> None:
+    plain = FeatureEncoding().fit(COLUMNS["normal"][:, None])
+    spoilt = FeatureEncoding().fit(COLUMNS["with a typing error"][:, None])
+    for encoding in (plain, spoilt):
+        encoded = encoding(RNG.normal(size=(2000, 1)))
+        assert abs(encoded.mean()) < 0.2
+        assert encoded.std() == pytest.approx(1.0, abs=0.2)
+
+
+def test_constant_columns_are_dropped() -> None:
+    x = np.column_stack([np.full(50, 0.1), RNG.normal(size=50), np.full(50, 1e9)])
+    encoding = FeatureEncoding(bins=4).fit(x)
+    assert encoding.kept_.tolist() == [1]
+    other = x.copy()
+    other[:, [0, 2]] = 7.0
+    np.testing.assert_array_equal(encoding(x), encoding(other))
+
+
+def test_nothing_but_constants_leaves_a_column_of_zeros() -> None:
+    encoding = FeatureEncoding(bins=4).fit(np.ones((20, 3)))
+    np.testing.assert_array_equal(encoding(np.full((5, 3), 7.0)), np.zeros((5, 1)))
+
+
+def test_piecewise_linear_entries_sum_to_the_rank() -> None:
+    """Between the edges exactly one entry is under way: those below are 1, those above −1."""
+    x = RNG.normal(size=(200, 1))
+    encoding = FeatureEncoding(bins=8).fit(x)
+    entries = (encoding(x)[:, 1:] + 1) / 2
+    assert entries.shape[1] == 8
+    assert (np.diff(entries, axis=1) <= 0).all()
+    assert (((entries > 0) & (entries < 1)).sum(axis=1) <= 1).all()
+    edges = np.quantile(x[:, 0], np.linspace(0, 1, 9))
+    np.testing.assert_allclose(edges[0] + entries @ np.diff(edges), x[:, 0], rtol=1e-9)
+
+
+def test_units_do_not_matter() -> None:
+    x = RNG.normal(size=(100, 2))
+    for bins in (0, 8):
+        plain = FeatureEncoding(bins=bins).fit(x)(x)
+        other = FeatureEncoding(bins=bins).fit(1e6 * x - 3e5)(1e6 * x - 3e5)
+        np.testing.assert_allclose(other, plain, rtol=1e-8, atol=1e-8)

@@ -1,0 +1,115 @@
+"""What belongs together is held out together, and every row once."""
+
+import numpy as np
+import pytest
+
+from accord.portfolio.crossfit import groups_of_copies
+from accord.portfolio.folds import (
+    Part,
+    fold_count,
+    random_parts,
+    shifted_parts,
+    thinned,
+    time_parts,
+)
+
+RNG = np.random.default_rng(0)
+
+
+def folds_of(parts: list[Part], n: int) -> np.ndarray:
+    """The fold that each row is held out in; every row in exactly one, and in no training set."""
+    fold = np.full(n, -1)
+    for number, part in enumerate(parts):
+        assert (fold[part.test] == -1).all()
+        fold[part.test] = number
+        assert np.array_equal(np.union1d(part.train, part.test), np.arange(n))
+        assert len(np.intersect1d(part.train, part.test)) == 0
+    assert (fold >= 0).all()
+    return fold
+
+
+@pytest.mark.parametrize("n_folds", [2, 5, 8])
+def test_groups_stay_together_in_folds_of_like_size(n_folds: int) -> None:
+    groups = RNG.integers(0, 40, size=300)
+    fold = folds_of(random_parts(groups, n_folds, seed=0), 300)
+    for name in np.unique(groups):
+        assert len(np.unique(fold[groups == name])) == 1
+    sizes = np.bincount(fold)
+    assert sizes.max() - sizes.min() <= np.bincount(groups).max()
+
+
+def test_fewer_groups_than_folds() -> None:
+    fold = folds_of(random_parts(np.repeat([7, 9], 30), 8, seed=0), 60)
+    assert len(np.unique(fold)) == 2
+
+
+def test_the_seed_decides() -> None:
+    rows = np.arange(100)
+    first, same, other = (random_parts(rows, 5, seed=s)[0].test for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, same)
+    assert not np.array_equal(first, other)
+
+
+def test_copies_are_one_group_wherever_they_stand() -> None:
+    x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
+    order = RNG.permutation(180)
+    copies = np.tile(np.arange(60), 3)[order]
+    group = groups_of_copies(x[copies], y[copies], 5)
+    fold = folds_of(random_parts(group, 5, seed=0), 180)
+    for original in range(60):
+        assert len(np.unique(fold[copies == original])) == 1
+
+
+def test_the_same_features_with_another_target_are_no_copy() -> None:
+    x = np.ones((10, 2))
+    assert len(np.unique(groups_of_copies(x, np.arange(10.0), 5))) == 10
+
+
+def test_few_values_are_no_copies() -> None:
+    """A table of two yes-or-no columns has alike rows by chance: each is its own."""
+    x, y = RNG.integers(0, 2, size=(200, 2)).astype(float), np.ones(200)
+    assert len(np.unique(groups_of_copies(x, y, 5))) == 200
+
+
+def test_stretches_of_time_follow_each_other() -> None:
+    time = RNG.permutation(np.repeat(np.arange(50.0), 4))
+    fold = folds_of(time_parts(time, 5), 200)
+    order = np.argsort(time, kind="stable")
+    assert (np.diff(fold[order]) >= 0).all()
+    for moment in np.unique(time):
+        assert len(np.unique(fold[time == moment])) == 1
+    assert np.ptp(np.bincount(fold)) <= 4
+
+
+def test_few_moments_make_few_stretches() -> None:
+    parts = [part for part in time_parts(np.repeat([0.0, 1.0], 30), 5) if len(part.test)]
+    fold = folds_of(parts, 60)
+    assert (fold[:30] == fold[0]).all()
+    assert fold[30] != fold[0]
+
+
+def test_thinned_parts_ask_about_fewer_rows_and_learn_from_all() -> None:
+    parts = random_parts(np.arange(1000), 5, seed=0)
+    fewer = thinned(parts, 100, seed=0)
+    assert sum(len(part.test) for part in fewer) == 100
+    for before, after in zip(parts, fewer, strict=True):
+        assert np.isin(after.test, before.test).all()
+        np.testing.assert_array_equal(after.train, before.train)
+    assert thinned(parts, 1000, seed=0) is parts
+
+
+def test_shifted_parts_hold_out_the_unusual_the_ends_and_the_middle() -> None:
+    x = RNG.normal(size=(200, 3))
+    relevance = np.array([0.0, 2.0, 1.0])
+    outliers, tail, gap, *_ = shifted_parts(x, relevance, seed=0)
+    assert len(outliers.test) == 20
+    assert (x[outliers.test] ** 2).sum(axis=1).mean() > 2 * (x[outliers.train] ** 2).sum(1).mean()
+    value = np.abs(x[:, 1] - np.median(x[:, 1]))  # the feature that matters most
+    assert value[tail.test].mean() > 2 * value[tail.train].mean()
+    assert value[gap.test].max() < value[gap.train].max() / 2
+    for part in (outliers, tail, gap):
+        assert len(np.intersect1d(part.train, part.test)) == 0
+
+
+def test_few_rows_are_cut_into_more_folds() -> None:
+    assert fold_count(20) > fold_count(1_000) > fold_count(100_000)

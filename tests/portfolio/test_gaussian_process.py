@@ -1,0 +1,74 @@
+"""The Gaussian process against scikit-learn's, with the same kernel."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern
+
+from accord.portfolio.gaussian_process import GaussianProcess, _negative_log_evidence
+
+RNG = np.random.default_rng(0)
+X, NEW = RNG.normal(size=(60, 3)), 2 * RNG.normal(size=(25, 3))
+Z = np.sin(2 * X[:, 0]) + X[:, 1] + 0.1 * RNG.normal(size=60)
+LENGTHS, AMPLITUDE, NOISE = np.array([0.7, 2.0, 5.0]), 1.8, 0.02
+# the jitter that keeps rows at the same place possible
+DIAGONAL = NOISE + 1e-6 * AMPLITUDE
+
+
+def peer() -> GaussianProcessRegressor:
+    kernel = ConstantKernel(AMPLITUDE) * Matern(LENGTHS, nu=2.5)
+    return GaussianProcessRegressor(kernel, alpha=DIAGONAL, optimizer=None)
+
+
+def process() -> GaussianProcess:
+    own = GaussianProcess()
+    own.lengths_, own.amplitude_, own.noise_ = LENGTHS, AMPLITUDE, NOISE
+    return own
+
+
+def test_mean_and_deviation_of_every_fold() -> None:
+    folds = [np.arange(0, 40), np.arange(20, 60)]
+    own = process().condition(X, Z, folds)
+    for number, rows in enumerate(folds):
+        mean, std = own.predict(number, NEW)
+        expected, latent = peer().fit(X[rows], Z[rows]).predict(NEW, return_std=True)
+        np.testing.assert_allclose(mean, expected, rtol=1e-8, atol=1e-9)
+        np.testing.assert_allclose(std, np.sqrt(latent**2 + NOISE), rtol=1e-8)
+
+
+def test_evidence() -> None:
+    log_parameters = torch.as_tensor(np.log([*LENGTHS, AMPLITUDE, NOISE]))
+    found = _negative_log_evidence(torch.as_tensor(X), torch.as_tensor(Z), log_parameters)
+    expected = -peer().fit(X, Z).log_marginal_likelihood_value_
+    assert found.item() + 30 * math.log(2 * math.pi) == pytest.approx(expected, rel=1e-8)
+
+
+def test_the_kernel_that_is_learnt_tells_features_apart() -> None:
+    x = RNG.normal(size=(200, 3))
+    z = np.sin(3 * x[:, 0]) + 0.1 * RNG.normal(size=200)
+    own = GaussianProcess().learn_kernel(x, z, seed=0)
+    assert own.lengths_[0] < own.lengths_[1:].min() / 4
+    assert own.noise_ == pytest.approx(0.01, rel=0.5)
+
+
+def test_far_away_it_knows_nothing() -> None:
+    own = process().condition(X, Z, [np.arange(60)])
+    mean, std = own.predict(0, np.full((1, 3), 1e6))
+    assert mean[0] == pytest.approx(0.0, abs=1e-12)
+    assert std[0] == pytest.approx(math.sqrt(AMPLITUDE + NOISE))
+
+
+def test_repeated_rows_are_possible() -> None:
+    x, z = np.repeat(X[:10], 5, axis=0), np.repeat(Z[:10], 5)
+    own = process()
+    own.noise_ = 1e-5
+    mean, _ = own.condition(x, z, [np.arange(50)]).predict(0, X[:10])
+    np.testing.assert_allclose(mean, Z[:10], atol=0.01)
+
+
+def test_no_rows_are_answered_with_nothing() -> None:
+    mean, std = process().condition(X, Z, [np.arange(60)]).predict(0, X[:0])
+    assert mean.shape == std.shape == (0,)

@@ -1,0 +1,139 @@
+"""What every kind of model of a portfolio promises."""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from accord.portfolio.crossfit import Table, out_of_fold, try_recipe
+from accord.portfolio.folds import Part, random_parts
+from accord.portfolio.models import Model, hash_seed, model_for
+from accord.portfolio.recipes import (
+    BoostingRecipe,
+    GaussianProcessRecipe,
+    NetworkRecipe,
+    Recipe,
+    recipes_for,
+)
+from accord.portfolio.targets import ScaledRows
+
+RNG = np.random.default_rng(0)
+X = RNG.uniform(-1, 1, size=(160, 2))
+Z = np.sin(3 * X[:, 0]) + 0.2 * RNG.normal(size=160)
+ROWS = ScaledRows(X, Z, np.ones(160), {})
+PARTS = random_parts(np.arange(160), 4, seed=0)
+
+RECIPES: dict[str, Recipe] = {
+    "one component": NetworkRecipe("one", "", hidden=(16, 16), steps=200, seeds=2),
+    "line": NetworkRecipe("line", "", hidden=(), steps=600, learning_rate=1e-2, seeds=1),
+    "mixture": NetworkRecipe("five", "", hidden=(32,), bins=8, components=5, steps=200, seeds=1),
+    "tolerant": NetworkRecipe("tolerant", "", hidden=(16,), tolerance=0.2, steps=200, seeds=1),
+    "Gaussian process": GaussianProcessRecipe(),
+    "trees": BoostingRecipe(trees=40),
+}
+every = pytest.mark.parametrize("name", RECIPES)
+
+
+def fitted(recipe: Recipe, parts: list[Part] = PARTS, rows: ScaledRows = ROWS) -> Model:
+    return model_for(recipe).fit(rows, [part.train for part in parts], seed=3, listener=None)
+
+
+@pytest.fixture(scope="module")
+def model_named() -> Callable[[str], Model]:
+    models: dict[str, Model] = {}
+
+    def named(name: str) -> Model:
+        if name not in models:
+            models[name] = fitted(RECIPES[name])
+        return models[name]
+
+    return named
+
+
+@every
+def test_weights_and_deviations_are_proper(name: str, model_named: Callable[[str], Model]) -> None:
+    part = model_named(name).components(3 * X)
+    np.testing.assert_allclose(part.weight.sum(axis=2), 1.0, rtol=1e-9)
+    assert (part.std > 0).all()
+    assert np.isfinite(part.mean).all()
+
+
+@every
+def test_all_parts_are_each_part_as_members(name: str, model_named: Callable[[str], Model]) -> None:
+    model = model_named(name)
+    whole = model.components(X)
+    each = np.concatenate([model.components(X, fold).mean for fold in range(4)])
+    np.testing.assert_allclose(whole.mean, each, rtol=1e-12, atol=1e-12)
+
+
+@every
+def test_a_row_is_answered_alike_alone_and_among_others(
+    name: str, model_named: Callable[[str], Model]
+) -> None:
+    model = model_named(name)
+    whole = model.components(X)
+    for size in (1, 7, 48, 159):
+        part = model.components(X[:size])
+        np.testing.assert_allclose(part.mean, whole.mean[:, :size], rtol=1e-12, atol=1e-12)
+        np.testing.assert_allclose(part.std, whole.std[:, :size], rtol=1e-12)
+        np.testing.assert_allclose(part.weight, whole.weight[:, :size], rtol=1e-12)
+
+
+@every
+def test_the_seed_decides_everything(name: str, model_named: Callable[[str], Model]) -> None:
+    again = fitted(RECIPES[name]).components(X)
+    np.testing.assert_array_equal(again.mean, model_named(name).components(X).mean)
+
+
+@every
+def test_a_part_learns_from_its_own_rows_only(name: str) -> None:
+    """Other targets outside a fold change nothing but the rounding of a common stack."""
+    other = Z.copy()
+    other[PARTS[0].test] += 1.0
+    changed = fitted(RECIPES[name], rows=replace(ROWS, z=other)).components(X, 0).mean
+    plain = fitted(RECIPES[name]).components(X, 0).mean
+    np.testing.assert_allclose(changed, plain, atol=1e-4)
+
+
+@every
+def test_it_learns(name: str, model_named: Callable[[str], Model]) -> None:
+    held_out = out_of_fold(model_named(name), X, PARTS, np.arange(160))
+    assert np.mean((held_out.center - Z) ** 2) < 0.6 * Z.var()
+
+
+@every
+def test_elsewhere_is_a_model_of_other_rows(name: str, model_named: Callable[[str], Model]) -> None:
+    there = model_named(name).elsewhere(ROWS, [np.arange(80)], seed=0, listener=None)
+    part = there.components(X[80:], 0)
+    assert part.mean.shape[:2] == (1, 80)
+    assert np.mean((part.center - Z[80:]) ** 2) < 0.7 * Z.var()
+
+
+def test_a_recipe_is_scored_by_its_calibrated_density_in_target_units() -> None:
+    table = Table(X, 100 + 7 * Z, np.ones(160), np.ones(160, bool))
+    candidate = try_recipe(
+        RECIPES["Gaussian process"], table, PARTS, resolution=0.0, seed=0, listener=None
+    )
+    residual = table.y - candidate.scale.center - candidate.scale.scale * candidate.held_out.center
+    gaussian = 0.5 * np.log(2 * np.pi * np.e * np.mean(residual**2))
+    assert -candidate.log_density.mean() == pytest.approx(gaussian, abs=0.15)
+
+
+def test_seeds_of_networks_differ() -> None:
+    seeds = {hash_seed(s, "a", f, k) for s in range(3) for f in range(5) for k in range(4)}
+    assert len(seeds) == 60
+    assert all(0 <= seed < 2**31 for seed in seeds)
+
+
+@pytest.mark.parametrize("censored", [False, True])
+def test_which_recipes_are_tried(censored: bool) -> None:
+    skewed = np.exp(2 * RNG.normal(size=160))
+    names = [r.name for r in recipes_for("standard", X, skewed, censored=censored)]
+    networks = {"line", "short", "smooth", "thresholds", "tolerant", "mixture"}
+    assert set(names) == networks | (
+        set() if censored else {"logarithm", "trees", "Gaussian process"}
+    )
+    plain = [r.name for r in recipes_for("quick", X, Z, censored=censored)]
+    assert len(plain) < len(names)
+    assert "logarithm" not in plain

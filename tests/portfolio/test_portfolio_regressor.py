@@ -1,0 +1,280 @@
+"""The portfolio as a whole: what it promises about its answers."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+import accord
+from accord.portfolio import PortfolioRegressor
+from accord.portfolio.recipes import NetworkRecipe
+
+Data = tuple[NDArray[np.float64], NDArray[np.float64]]
+
+
+def quick(**options: object) -> PortfolioRegressor:
+    return PortfolioRegressor(effort="quick", random_state=0, **options)  # type: ignore[arg-type]
+
+
+def only_a_line() -> PortfolioRegressor:
+    """Time for the first recipe only."""
+    return quick(time_budget=1e-3)
+
+
+def bent(n: int, *, seed: int = 0, n_noise: int = 1) -> Data:
+    rng = np.random.default_rng(seed)
+    x = rng.uniform(-1, 1, size=(n, 1 + n_noise))
+    return x, 10 + 3 * np.sin(3 * x[:, 0]) + 0.3 * rng.normal(size=n)
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return bent(80)
+
+
+@pytest.fixture(scope="module")
+def model(data: Data) -> PortfolioRegressor:
+    return quick().fit(*data)
+
+
+@pytest.fixture(scope="module")
+def blended(data: Data) -> PortfolioRegressor:
+    """Small networks only, one and five components per row."""
+    networks = [
+        NetworkRecipe("one", "", hidden=(16, 16), steps=300, seeds=2),
+        NetworkRecipe("five", "", hidden=(32,), bins=8, components=5, steps=300, seeds=1),
+    ]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: networks)
+        return quick().fit(*data)
+
+
+def answers(model: PortfolioRegressor, x: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Every figure of a prediction, one line per row."""
+    dist = model.predict_dist(x)
+    parts = [dist.mean, dist.std, dist.noise, dist.disagreement, dist.distance]
+    return np.column_stack([*parts, dist.interval(0.9), dist.quantile([0.01, 0.5, 0.7])])
+
+
+def test_the_seed_decides_every_bit(model: PortfolioRegressor, data: Data) -> None:
+    again = quick().fit(*data)
+    np.testing.assert_array_equal(answers(again, data[0]), answers(model, data[0]))
+
+
+@pytest.mark.parametrize("which", ["model", "blended"])
+def test_a_row_is_answered_alike_alone_and_among_others(
+    which: str, request: pytest.FixtureRequest, data: Data
+) -> None:
+    """The promise of predict: to 1e-12 of what the row's mean and deviation measure."""
+    fitted, x = request.getfixturevalue(which), np.concatenate([50 * data[0][:5], data[0]])
+    whole = answers(fitted, x)
+    size = 1e-12 * (np.abs(whole[:, :1]) + whole[:, 1:2])
+    for batch in (1, 7, 48, 64):
+        starts = range(0, min(len(x), 10 * batch), batch)
+        pieces = np.concatenate([answers(fitted, x[start : start + batch]) for start in starts])
+        assert (np.abs(pieces - whole[: len(pieces)]) <= size[: len(pieces)]).all()
+    order = np.random.default_rng(0).permutation(len(x))
+    assert (np.abs(answers(fitted, x[order]) - whole[order]) <= size[order]).all()
+
+
+def test_the_parts_make_up_the_variance(model: PortfolioRegressor, data: Data) -> None:
+    dist = model.predict_dist(np.concatenate([data[0], 10 * data[0]]))
+    parts = dist.noise**2 + dist.disagreement**2 + dist.distance**2
+    np.testing.assert_allclose(parts, dist.variance, rtol=1e-9)
+
+
+def test_it_finds_the_curve(model: PortfolioRegressor) -> None:
+    x, y = bent(1000, seed=9)
+    assert np.sqrt(np.mean((model.predict(x) - y) ** 2)) < 0.4
+    low, high = model.predict_interval(x, coverage=0.9).T
+    assert 0.83 < np.mean((low <= y) & (y <= high)) < 0.97
+    assert np.mean(high - low) < 1.6
+
+
+def test_far_away_it_is_wide_and_sane(model: PortfolioRegressor, data: Data) -> None:
+    target_range = np.ptp(data[1])
+    far = np.array([[200.0, 0.0], [-200.0, 0.0], [200.0, -200.0]])
+    dist = model.predict_dist(far)
+    assert (np.abs(dist.mean - data[1].mean()) < 3 * target_range).all()
+    assert (dist.distance**2 > 0.5 * dist.variance).all()
+    low, high = dist.interval(0.95).T
+    assert (high - low > 1.5 * target_range).all()
+    assert np.isfinite([low, high]).all()
+    assert model.is_unusual(far).all()
+    assert model.is_unusual(data[0]).mean() < 0.1
+
+
+def test_the_largest_floats_are_answered(model: PortfolioRegressor) -> None:
+    dist = model.predict_dist(np.array([[1e300, 0.0], [0.0, -1e300]]))
+    assert np.isfinite(np.concatenate([dist.mean, dist.std, dist.interval(0.95).ravel()])).all()
+
+
+def test_bounds_are_kept() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(100, 2))
+    y = np.maximum(0.0, 2 * x[:, 0] - 0.5 + 0.5 * rng.normal(size=100))
+    far = 20 * rng.normal(size=(50, 2))
+    model = quick(bounds=(0.0, None)).fit(x, y)
+    for rows in (x, far):
+        dist = model.predict_dist(rows)
+        assert (dist.interval(0.999) >= 0).all()
+        assert (dist.mean >= 0).all()
+        assert (dist.cdf(np.full(len(rows), -1e-9)) == 0).all()
+
+
+def test_one_absurd_target_is_named_and_changes_little() -> None:
+    x, y = bent(300, n_noise=2)
+    spoilt = y.copy()
+    spoilt[17] = 1e9
+    plain, other = quick().fit(x, y), quick().fit(x, spoilt)
+    assert any("row 17" in note and "1e+09" in note for note in other.notes_)
+    assert not any("far outside" in note for note in plain.notes_)
+    change = other.predict(x) - plain.predict(x)  # its neighbours are rows among these
+    assert np.sqrt(np.mean(change**2)) < 0.5 * 0.3  # half of the noise
+    assert np.abs(change).max() < 1.0
+    widths = [np.median(np.ptp(m.predict_interval(x), axis=1)) for m in (plain, other)]
+    assert widths[1] < 1.3 * widths[0]
+
+
+def test_rounded_targets_are_noted() -> None:
+    x, y = bent(120)
+    model = quick(time_budget=1e-3).fit(x, np.round(y))
+    assert any("steps of 1" in note for note in model.notes_)
+    assert model.predict_dist(x).std.min() >= 1 / np.sqrt(12)
+
+
+def test_recipes_left_out_for_time_are_named() -> None:
+    model = only_a_line().fit(*bent(40))
+    assert [entry.name for entry in model.leaderboard_] == ["line"]
+    assert any(note.startswith("Not tried, for time: short") for note in model.notes_)
+
+
+def test_the_leaderboard_is_in_order_and_its_weights_are_shares(model: PortfolioRegressor) -> None:
+    scores = [entry.nll for entry in model.leaderboard_]
+    assert scores == sorted(scores)
+    assert sum(entry.weight for entry in model.leaderboard_) == pytest.approx(1.0)
+    assert {m.name for m in model.members_} == {e.name for e in model.leaderboard_ if e.weight}
+
+
+def test_out_of_fold_predictions_are_of_rows_not_seen(
+    model: PortfolioRegressor, data: Data
+) -> None:
+    held = model.held_out_
+    np.testing.assert_array_equal(held.rows, np.arange(80))
+    honest = np.sqrt(np.mean((held.dist.mean - data[1]) ** 2))
+    assert 0.25 < honest < 0.6  # the noise is 0.3
+    low, high = held.dist.interval(0.9).T
+    assert np.mean((low <= data[1]) & (data[1] <= high)) >= 0.9
+    assert len(model.shifted_.rows) >= 8
+
+
+def test_rows_of_no_weight_hardly_matter() -> None:
+    x, y = bent(120)
+    wrong = np.arange(120) % 3 == 0
+    spoilt = np.where(wrong, 16 - y / 2, y)
+    new, truth = bent(500, seed=5)
+    error = {}
+    for name, weight in (("all", np.ones(120)), ("right", np.where(wrong, 0.0, 1.0))):
+        model = quick().fit(x, spoilt, sample_weight=weight)
+        error[name] = np.sqrt(np.mean((model.predict(new) - truth) ** 2))
+    assert error["right"] < 0.6
+    assert error["right"] < 0.6 * error["all"]
+
+
+@pytest.mark.slow
+def test_censored_rows_push_predictions_up() -> None:
+    """Durations that were cut off at 10: the truth is longer than what was seen."""
+    x, y = bent(120)
+    cut = y > 10
+    seen = np.minimum(y, 10.0)
+    lower, upper = np.where(cut, 10.0, np.nan), np.where(cut, np.inf, np.nan)
+    naive = quick().fit(x, seen)
+    model = quick().fit(x, seen, y_lower=lower, y_upper=upper)
+    high = bent(200, seed=4)[0]
+    high = high[high[:, 0] > 0.3]
+    assert (model.predict(high) > naive.predict(high)).mean() > 0.95
+    assert model.predict(high).mean() > 10.3 > naive.predict(high).mean()
+    np.testing.assert_array_equal(model.held_out_.rows, np.flatnonzero(~cut))
+
+
+def test_a_stated_tolerance_widens() -> None:
+    x, y = bent(80)
+    plain, told = (only_a_line().fit(x, y, y_tolerance=eps) for eps in (None, np.full(80, 4.0)))
+    assert told.predict_dist(x).std.min() >= 4 / np.sqrt(3)
+    assert plain.predict_dist(x).std.mean() < told.predict_dist(x).std.mean()
+
+
+def test_groups_make_intervals_honest() -> None:
+    """Rows of a person share an offset: out-of-fold rows of new persons need wide intervals."""
+    rng = np.random.default_rng(0)
+    person = np.repeat(np.arange(30), 8)
+    x = np.column_stack([rng.normal(size=30)[person], rng.normal(size=240)])
+    y = 3 * rng.normal(size=30)[person] + x[:, 1] + 0.1 * rng.normal(size=240)
+    model = quick().fit(x, y, groups=person)
+    low, high = model.predict_interval(rng.normal(size=(300, 2)), coverage=0.9).T
+    assert np.median(high - low) > 6
+
+
+@pytest.mark.parametrize("which", ["model", "blended"])
+def test_a_saved_model_answers_the_same_to_the_bit(
+    which: str, request: pytest.FixtureRequest, tmp_path: Path, data: Data
+) -> None:
+    fitted, x = request.getfixturevalue(which), data[0]
+    fitted.save(tmp_path / "m.accord")
+    loaded = accord.load(tmp_path / "m.accord")
+    np.testing.assert_array_equal(answers(loaded, 2 * x), answers(fitted, 2 * x))
+    np.testing.assert_array_equal(loaded.is_unusual(2 * x), fitted.is_unusual(2 * x))
+    assert loaded.leaderboard_ == fitted.leaderboard_
+    assert loaded.notes_ == fitted.notes_
+    assert not hasattr(loaded, "held_out_")
+
+
+@pytest.mark.slow
+def test_columns_of_noise_do_not_widen() -> None:
+    """Twenty columns more change the mean width on random rows by less than 5 % for each cause."""
+    widths = {}
+    for n_noise in (2, 22):
+        x, y = bent(1000, n_noise=n_noise)
+        new, _ = bent(500, seed=3, n_noise=n_noise)
+        model = quick().fit(x, y)
+        dist = model.predict_dist(new)
+        without = np.sqrt(dist.variance - dist.distance**2)
+        widths[n_noise] = dist.std.mean(), without.mean()
+    assert widths[22][0] / widths[22][1] < 1.05
+    assert widths[22][0] < 1.05 * widths[2][0]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"effort": "slow"}, "effort must be"),
+        ({"time_budget": 0}, "time_budget must be positive"),
+    ],
+)
+def test_bad_options(options: dict[str, object], message: str, data: Data) -> None:
+    with pytest.raises(ValueError, match=message):
+        PortfolioRegressor(**options).fit(*data)  # type: ignore[arg-type]
+
+
+def test_tables_that_cannot_be_held_out() -> None:
+    x, y = bent(20)
+    with pytest.raises(ValueError, match="at least 8 rows are needed"):
+        quick().fit(x[:7], y[:7])
+    with pytest.raises(ValueError, match="at least 2 groups"):
+        quick().fit(x, y, groups=np.zeros(20))
+    with pytest.raises(ValueError, match="one target per row, got 2"):
+        quick().fit(x, np.column_stack([y, y]))
+
+
+@pytest.mark.parametrize("target", [np.zeros(30), np.repeat([0.0, 1.0], 15)])
+def test_targets_of_one_or_two_values(target: NDArray[np.float64]) -> None:
+    x = np.random.default_rng(0).normal(size=(30, 2))
+    interval = only_a_line().fit(x, target).predict_interval(x)
+    assert np.isfinite(interval).all()
+
+
+def test_features_that_say_nothing() -> None:
+    y = np.random.default_rng(0).normal(size=40)
+    model = quick().fit(np.ones((40, 2)), y)
+    assert np.abs(model.predict(np.ones((1, 2))) - y.mean())[0] < 0.5
