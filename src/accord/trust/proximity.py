@@ -107,7 +107,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.training_distances_.copy()
 
-    def quantile(self, level: ArrayLike) -> Any:
+    def quantile(self, level: ArrayLike) -> Floats:
         """Quantiles of the training rows' leave-one-out distances.
 
         **Shape:** level () or (K,) → the same shape
@@ -118,7 +118,9 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
             array([0.535, 1.604])
         """
         check_is_fitted(self)
-        return np.quantile(self.training_distances_, np.asarray(level, dtype=np.float64))
+        return np.asarray(
+            np.quantile(self.training_distances_, np.asarray(level, dtype=np.float64))
+        )
 
     def _standardise(self, X: Floats) -> Floats:
         Z: Floats = (X[:, self.varying_] - self.center_[self.varying_]) / self.scale_
