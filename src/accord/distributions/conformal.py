@@ -9,13 +9,8 @@ import torch
 from torch import Tensor
 
 from accord._types import Floats
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     spread_landmarks,
 )

@@ -6,14 +6,8 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_non_negative, check_trailing
-from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator, Values, shown
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     shared_parts,
 )

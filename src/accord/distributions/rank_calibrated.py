@@ -8,13 +8,8 @@ from torch import Tensor
 
 from accord._checks import check_probability
 from accord._types import Floats
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
 _ROUNDING = 1e-9

@@ -13,13 +13,8 @@ from torch import Tensor
 
 from accord._numerics import NORMAL, StandardFamily, log_between
 from accord._types import Floats
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     PANELS,
     logs_to_tail_and_density,

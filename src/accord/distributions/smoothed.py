@@ -1,5 +1,6 @@
 """A distribution smoothed by its tolerance: what the ε-BVM is the likelihood of."""
 
+from abc import abstractmethod
 from typing import Self, final
 
 import numpy as np
@@ -7,22 +8,34 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative, check_trailing
-from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    Smoothable,
-    TensorMap,
-    Variances,
-    torch_generator,
-)
+from accord.distributions.conversion import Generator, Values, shown, torch_generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     logs_to_tail_and_density,
     mean_and_variance,
 )
 
 _BOX_NODES = 6
+
+
+class Smoothable(Distribution):
+    """A distribution whose probabilities can be averaged over a moving window in closed form."""
+
+    @abstractmethod
+    def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
+        """log of the mean density over |v − value| ≤ half_width, the density where it is 0."""
+
+    @abstractmethod
+    def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
+        """log of the mean of P(Y ≤ v), or P(Y ≥ v) for sign −1, over |v − value| ≤ half_width."""
+
+    @abstractmethod
+    def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
+        """log of the mean of P(|Y − c| ≤ half_width) over |c − center| ≤ window."""
+
+    @abstractmethod
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        """log of the mean of P(lower + u ≤ Y ≤ upper + u) over |u| ≤ window; finite bounds."""
 
 
 @final

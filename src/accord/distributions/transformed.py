@@ -9,14 +9,8 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_finite, check_positive
-from accord.distributions.conversion import shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator, shown
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     logs_to_tail_and_density,
 )

@@ -18,6 +18,7 @@ from accord.estimators.ensemble import (
     NetworkEnsembleRegressor,
     Rows,
     TrainingPlan,
+    warn_if_useless,
 )
 from accord.estimators.predictive import (
     Combine,
@@ -271,7 +272,9 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         goes_on: bool = False,
     ) -> TrainingPlan:
         def finish(trained: list[Trained]) -> None:
-            self._keep(trained[0], *self._scalings(candidate.rows, goes_on))
+            scalings = self._scalings(candidate.rows, goes_on)
+            self._keep(trained[0], *scalings)
+            warn_if_useless(self.history_, scalings[1].scaled(candidate.rows.y))
             if not goes_on:
                 self._keep_tolerance(candidate, curve)
             self._keep_learnt_tolerance(trained[0])
