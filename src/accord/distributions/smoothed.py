@@ -14,6 +14,7 @@ from accord.distributions.moments import (
     logs_to_tail_and_density,
     mean_and_variance,
 )
+from accord.distributions.wrapped import Wrapped
 
 _BOX_NODES = 6
 
@@ -39,7 +40,7 @@ class Smoothable(Distribution):
 
 
 @final
-class Smoothed(Distribution):
+class Smoothed(Wrapped):
     """The base convolved with Uniform(−ε, ε): the distribution of Y + εU with U uniform on (−1, 1).
 
     Its density is the probability of agreement within ε, per unit of y,
@@ -69,6 +70,8 @@ class Smoothed(Distribution):
     (array([1., 1.]), array([0.    , 1.7321]))
     """
 
+    _base: Smoothable
+
     def __init__(self, base: Distribution, tolerance: Values, *, distance: bool = False) -> None:
         if not isinstance(base, Smoothable):
             raise TypeError(
@@ -83,22 +86,9 @@ class Smoothed(Distribution):
         self._tolerance, self._from_distance = eps.expand(base.shape), distance
 
     @property
-    def base(self) -> Distribution:
-        """The distribution before smoothing."""
-        return self._base
-
-    @property
     def tolerance(self) -> Values:
         """The half-width ε of the box, per row."""
         return self._answer(self._tolerance)
-
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
@@ -139,9 +129,6 @@ class Smoothed(Distribution):
         return self._replace(
             _base=self._base._moved(shift, factor), _tolerance=factor * self._tolerance
         )
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
 
     def _landmarks(self, *, far: bool) -> Tensor:
         inner = self._base._landmarks(far=far)

@@ -14,13 +14,14 @@ from accord.distributions.moments import (
     shared_parts,
     spread_landmarks,
 )
+from accord.distributions.wrapped import Wrapped
 
 _LEAST_LOG_MASS = -27.6  # a probability of 1e-12
 _WHOLE = 1e-10  # rows with less than this outside the bounds keep the moments of the base
 
 
 @final
-class Truncated(Distribution):
+class Truncated(Wrapped):
     """The base given that it lies between bounds, f(y)/P(lower ≤ Y ≤ upper) inside them.
 
     For targets that cannot be otherwise (a price is positive, a share at most 1). Quantiles, draws
@@ -63,11 +64,6 @@ class Truncated(Distribution):
         return self._base._moved(move.to(self._lower), torch.ones_like(self._lower))
 
     @property
-    def base(self) -> Distribution:
-        """The distribution before it was cut."""
-        return self._base
-
-    @property
     def lower(self) -> Values:
         """The lower bound per row."""
         return self._answer(self._lower)
@@ -76,14 +72,6 @@ class Truncated(Distribution):
     def upper(self) -> Values:
         """The upper bound per row."""
         return self._answer(self._upper)
-
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
@@ -127,9 +115,6 @@ class Truncated(Distribution):
             _upper=shift + factor * self._upper,
             _known=None,
         )
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
 
     def _landmarks(self, *, far: bool) -> Tensor:
         marks = spread_landmarks(self, far=far)

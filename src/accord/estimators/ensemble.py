@@ -131,28 +131,36 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
     Args:
         n_members: Networks in the ensemble.
         hidden: Units of each hidden layer.
-        activation: Of the hidden layers.
+        epochs: Passes through the training rows.
+        random_state: Seed of everything random; the same seed gives the same model.
+        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
         dropout: Share of hidden units dropped in training.
         target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
             they are (``"none"``).
-        epochs, batch_size, optimizer, learning_rate, weight_decay, schedule, clip_norm: Of
-            training; ``clip_norm`` bounds each member's gradient.
-        early_stopping: Stop a member once its loss on held-out rows has not improved for
-            ``patience`` epochs, and restore its best state; ``validation_fraction`` of the rows
-            are held out for that.
-        device, dtype, memory_budget: Where and how the stack is trained; larger stacks than
-            ``memory_budget`` bytes are trained in slices.
+        batch_size: Rows per step.
+        optimizer: ``"adam"`` or ``"adamw"``.
+        learning_rate: Step size of the optimizer.
+        weight_decay: Of the optimizer.
+        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
+        clip_norm: Largest norm of each member's gradient; None for no limit.
+        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
+            restore its best state.
+        validation_fraction: Share of the rows held out for early stopping.
+        patience: Epochs without improvement before a member stops.
         warm_start: Let ``fit`` go on from the networks of the last one.
-        random_state: Seed of everything random.
+        device: Where torch trains and predicts.
+        dtype: Precision of the networks.
+        memory_budget: Bytes; larger stacks of networks are trained in slices.
         verbose: 1 for a progress bar.
     """
 
     n_members: int = 5
     hidden: Sequence[int] = (50,)
+    epochs: int = 40
+    random_state: int | np.random.RandomState | None = None
     activation: Activation = "relu"
     dropout: float = 0.0
     target_scaling: TargetScaling = "range"
-    epochs: int = 40
     batch_size: int = 16
     optimizer: Optimizer = "adam"
     learning_rate: float = 3e-3
@@ -162,11 +170,10 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
     early_stopping: bool = False
     validation_fraction: float = 0.1
     patience: int = 10
+    warm_start: bool = False
     device: str = "cpu"
     dtype: Literal["float32", "float64"] = "float32"
     memory_budget: int = 2 * 2**30
-    warm_start: bool = False
-    random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
     parameters_: list[NDArray[Any]] = field(init=False)

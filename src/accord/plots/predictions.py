@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
-from accord._types import Floats
+from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
@@ -79,7 +79,7 @@ def sorted_predictions(
     return ax
 
 
-def _evenly(order: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
+def _evenly(order: Indices, at_most: int) -> Indices:
     places = np.linspace(0, len(order) - 1, min(at_most, len(order))).round().astype(np.intp)
     return np.asarray(order[np.unique(places)])
 
