@@ -10,7 +10,7 @@ import accord
 
 LAYERS: dict[str, int] = {
     **dict.fromkeys(("_version", "_types", "_threads", "_files", "_progress"), 0),
-    **dict.fromkeys(("_wording", "_paths", "_numerics", "_checks"), 0),
+    **dict.fromkeys(("_wording", "_numerics", "_checks"), 0),
     **dict.fromkeys(("distributions", "agreement", "losses", "metrics", "validation", "splits"), 1),
     **dict.fromkeys(("training", "probabilistic_backprop", "tables", "datasets"), 2),
     **dict.fromkeys(

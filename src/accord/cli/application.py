@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import signal
 import sys
 import warnings
@@ -35,6 +36,9 @@ class Failed(click.ClickException):
 class Stopped(BaseException):
     """Ctrl-C, or a request to end: unlike KeyboardInterrupt, training does not catch it."""
 
+
+# The system's own words: a sentence of ours about a stream or a folder says more.
+_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
 
 Failure = type[Failed] | type[Misused]
 
@@ -83,7 +87,7 @@ def _explained(error: Exception) -> tuple[str, Failure]:
 
     if isinstance(error, OptionError):
         return _sentence(error), Misused
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
+    if isinstance(error, OSError) and error.strerror in _FULL:
         return (
             "the disk is full, and nothing was written. Free some space, or write to another disk.",
             Failed,
@@ -122,8 +126,8 @@ def application() -> None:
     \b
     A first session:
       accord demo                                     # embedded data, a report in a minute
-      accord fit train.csv --target price             # writes model.skops and report.html
-      accord predict model.skops new.csv -o out.csv   # mean, interval and flags for each row
+      accord fit train.csv --target price             # writes model.accord and report.html
+      accord predict model.accord new.csv -o out.csv   # mean, interval and flags for each row
     """
 
 

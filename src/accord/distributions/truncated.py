@@ -36,8 +36,8 @@ class Truncated(Distribution):
     and the mean lie inside. Mean and variance are the base's without what is cut off, in closed
     form for normal, log-normal and Student-t curves and their mixtures, otherwise (and where next
     to nothing is left) by quadrature between quantiles, to about 1e-6 of the standard deviation;
-    the parts of the variance have the base's proportions. Where the base has less than 1e-12 of its probability between the
-    bounds, its median is first moved to the nearest of them.
+    the parts of the variance have the base's proportions. Where the base has less than 1e-12 of its
+    probability between the bounds, its median is first moved to the nearest of them.
 
     **Shape**: that of the base; bounds scalar or of its trailing shape, −inf or inf for none.
 
