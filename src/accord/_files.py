@@ -4,6 +4,7 @@ Content goes to a temporary file beside its target, from there to the disk, and 
 target's name in one step. Somebody who reads, at any moment, sees the old file or the new one.
 """
 
+import errno
 import importlib.util
 import os
 import secrets
@@ -299,7 +300,8 @@ def _to_standard_output(path: Path) -> None:
         raise  # whoever read it has seen enough
     except OSError as error:
         message = f"cannot write to standard output ({error.strerror}). What is there is not whole."
-        raise OSError(error.errno, message) from error
+        # Not the number of a full disk: files may well be written.
+        raise OSError(errno.EIO, message) from error
 
 
 def _take_back(target: Path, old: Path | None) -> None:

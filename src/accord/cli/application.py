@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import signal
 import sys
 import warnings
@@ -36,9 +35,6 @@ class Failed(click.ClickException):
 class Stopped(BaseException):
     """Ctrl-C, or a request to end: unlike KeyboardInterrupt, training does not catch it."""
 
-
-# The system's own words: a sentence of ours about a stream or a folder says more.
-_FULL = tuple(os.strerror(number) for number in (errno.ENOSPC, errno.EDQUOT))
 
 Failure = type[Failed] | type[Misused]
 
@@ -87,7 +83,7 @@ def _explained(error: Exception) -> tuple[str, Failure]:
 
     if isinstance(error, OptionError):
         return _sentence(error), Misused
-    if isinstance(error, OSError) and error.strerror in _FULL:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT):
         return (
             "the disk is full, and nothing was written. Free some space, or write to another disk.",
             Failed,
