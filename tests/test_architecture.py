@@ -19,7 +19,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_types",
         "_checks",
         "_files",
-        "_paths",
         "_progress",
         "_threads",
         "_wording",

@@ -2,6 +2,7 @@
 
 from typing import Self, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,9 +15,11 @@ from accord.distributions.moments import (
     shared_parts,
     spread_landmarks,
 )
+from accord.distributions.partial_moments import beyond
 from accord.distributions.wrapped import Wrapped
 
 _LEAST_LOG_MASS = -27.6  # a probability of 1e-12
+_ENOUGH_LOG_MASS = -2.3  # with a tenth of the probability left, subtraction keeps its digits
 _WHOLE = 1e-10  # rows with less than this outside the bounds keep the moments of the base
 
 
@@ -25,10 +28,11 @@ class Truncated(Wrapped):
     """The base given that it lies between bounds, f(y)/P(lower ≤ Y ≤ upper) inside them.
 
     For targets that cannot be otherwise (a price is positive, a share at most 1). Quantiles, draws
-    and the mean lie inside. Mean and variance come from quadrature between quantiles (to about 1e-6
-    of the standard deviation) in rows where the bounds cut anything off; the parts of the variance
-    have the base's proportions. Where the base has less than 1e-12 of its probability between the
-    bounds, its median is first moved to the nearest of them.
+    and the mean lie inside. Mean and variance are the base's without what is cut off, in closed
+    form for normal, log-normal and Student-t curves and their mixtures, otherwise (and where next
+    to nothing is left) by quadrature between quantiles, to about 1e-6 of the standard deviation;
+    the parts of the variance have the base's proportions. Where the base has less than 1e-12 of its
+    probability between the bounds, its median is first moved to the nearest of them.
 
     **Shape**: that of the base; bounds scalar or of its trailing shape, −inf or inf for none.
 
@@ -94,13 +98,34 @@ class Truncated(Wrapped):
             mean, variance = flat._base._mean().clone(), flat._base._variance().clone()
             log_mass = flat._base._evaluate("_log_between", flat._lower, flat._upper)
             cut = torch.nonzero(log_mass < -_WHOLE).squeeze(-1)
+            easy = cut[log_mass[cut] > _ENOUGH_LOG_MASS]
+            if self._numpy and len(easy) and flat._rows(easy)._by_subtraction(mean, variance, easy):
+                cut = cut[log_mass[cut] <= _ENOUGH_LOG_MASS]
             if len(cut):
-                part = flat._map(lambda tensor, lead: tensor[(slice(None),) * lead + (cut,)])
-                some_mean, parts = moments_by_quantiles(part, lambda y: y, flat._base[cut])
+                some_mean, parts = moments_by_quantiles(
+                    flat._rows(cut), lambda y: y, flat._base[cut]
+                )
                 mean[cut] = some_mean.to(mean)
                 variance[cut] = (parts[0] + parts[1] + parts[2]).to(variance)
             self._known = mean.reshape(self.shape), variance.reshape(self.shape)
         return self._known
+
+    def _rows(self, rows: Tensor) -> Self:
+        return self._map(lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)])
+
+    def _by_subtraction(self, mean: Tensor, variance: Tensor, rows: Tensor) -> bool:
+        """Take from the base's moments what lies beyond the bounds; whether that was possible."""
+        center = mean[rows]
+        below = beyond(self._base, self._lower, center, above=False)
+        above = beyond(self._base, self._upper, center, above=True)
+        if below is None or above is None:
+            return False
+        mass = 1 - below.mass - above.mass
+        move = -(below.first + above.first) / mass
+        second = (variance[rows].double().numpy() - below.second - above.second) / mass
+        mean[rows] = center + torch.from_numpy(move).to(mean)
+        variance[rows] = torch.from_numpy(np.maximum(second - move**2, 0.0)).to(variance)
+        return True
 
     def _tolerance_variance(self) -> Tensor:
         return self._base._tolerance_variance() * self._moments()[1] / self._base._variance()

@@ -25,7 +25,6 @@ from accord.plots.style import (
     percent,
     percent_axis,
 )
-from accord.tabular import uncertainty_parts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +146,7 @@ def _parts(dist: Distribution | None, *given: ArrayLike | None) -> tuple[Floats,
             "uncertainties must be dist= alone, or noise=, disagreement= and distance= together, "
             f"got {' and '.join(received) or 'none of them'}. Pass one of the two forms."
         )
-    values = given if dist is None else uncertainty_parts(dist)
+    values = given if dist is None else [getattr(dist, name) for name in names]
     found = {name: finite(name, value) for name, value in zip(names, values, strict=True)}
     check_same_shape(**found)
     for name, part in found.items():

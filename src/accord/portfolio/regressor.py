@@ -340,10 +340,11 @@ class PortfolioRegressor(DistributionalRegressor):
         z = TargetScale.of(table.y[table.measured]).scaled(table.y)
         far = np.flatnonzero(extreme(z) & table.measured)
         if len(far):
-            row = int(far[np.argmax(np.abs(z[far]))])
+            farthest = table.y[far[np.argmax(np.abs(z[far]))]]
+            words = "1 target lies" if len(far) == 1 else f"{len(far)} targets lie"
             self._note(
-                f"{len(far)} targets lie far outside the others (row {row}: {table.y[row]:g}) and "
-                "hardly count in training. Check whether they are typing errors."
+                f"{words} far outside the others (farthest: {farthest:g}) and hardly count in "
+                "training. Check whether they are typing errors."
             )
 
     def _growth(self, x: Floats) -> Growth:
