@@ -1,6 +1,6 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
@@ -66,6 +66,10 @@ _FEW_ROWS = 2_000
 _SELECTION_ROWS, _HELD_OUT_ROWS = 8_000, 20_000
 
 
+# Out-of-fold predictions are evidence about a model, not part of it, and are not saved.
+_EVIDENCE = ("held_out_", "judged_", "shifted_")
+
+
 @dataclass(frozen=True)
 class HeldOut:
     """Predictions for training rows by models that had not seen them.
@@ -113,6 +117,8 @@ class PortfolioRegressor(DistributionalRegressor):
     Attributes:
         leaderboard_: Recipes with their out-of-fold NLL and weight, best first.
         held_out_: Out-of-fold predictions of the training rows.
+        judged_: The same by fold, each with intervals that were learnt from the other folds' rows:
+            what a new row can expect.
         shifted_: Predictions of the most unusual rows by models that had seen none of them.
         proximity_: Distance to the training rows.
         tolerance_: The local tolerance in use.
@@ -323,15 +329,21 @@ class PortfolioRegressor(DistributionalRegressor):
             usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
         )
         held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
-        self.levels_ = np.sort(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1))
+        needed = np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1)
+        self.levels_ = np.sort(needed)
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
         unusual = self.growth_.leave_one_out()[used] > self.threshold_
-        self.held_out_ = HeldOut(used, self._finished(held_out), unusual)
+        self.held_out_ = HeldOut(used, self._finished(held_out, needed), unusual)
+        self.judged_ = tuple(
+            HeldOut(used[own], self._finished(held_out[own], needed[rest]), unusual[own])
+            for own, rest in _own_and_rest(used, parts)
+        )
         self.shifted_ = self.held_out_
         if shifted:
             rows, part = shifted[0]
             dist = distribution_of(part.predictions, self.tolerance_, part.growth, part.beyond)
-            self.shifted_ = HeldOut(rows, self._finished(dist), np.ones(len(rows), bool))
+            others = needed[~np.isin(used, rows)]
+            self.shifted_ = HeldOut(rows, self._finished(dist, others), np.ones(len(rows), bool))
 
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
@@ -394,16 +406,16 @@ class PortfolioRegressor(DistributionalRegressor):
         ]
         growth = self.growth_(X)
         dist = distribution_of(predictions, self.tolerance_, *growth_at(self.growth_, growth))
-        return self._finished(dist), growth > self.threshold_
+        return self._finished(dist, self.levels_), growth > self.threshold_
 
-    def _finished(self, dist: Distribution) -> Distribution:
-        """Within the bounds, and with intervals by rank."""
+    def _finished(self, dist: Distribution, needed: Floats) -> Distribution:
+        """Within the bounds, and with intervals by rank among those that other rows needed."""
         if self.bounds is not None and any(bound is not None for bound in self.bounds):
             low, high = self.bounds
             dist = Truncated(
                 dist, -np.inf if low is None else low, np.inf if high is None else high
             )
-        return RankCalibrated(dist, self.levels_)
+        return RankCalibrated(dist, needed)
 
     @property
     def proximity_(self) -> Proximity:
@@ -418,13 +430,20 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        # Out-of-fold predictions are evidence about the model, not part of it.
-        return {k: v for k, v in state.items() if k not in ("held_out_", "shifted_")}
+        return {k: v for k, v in state.items() if k not in _EVIDENCE}
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
+
+
+def _own_and_rest(used: Indices, parts: Sequence[Part]) -> Iterator[tuple[Indices, Indices]]:
+    """For each fold with rows in use, their places among these, and the places of the others."""
+    for part in parts:
+        own = np.isin(used, part.test)
+        if own.any() and not own.all():
+            yield np.flatnonzero(own), np.flatnonzero(~own)
 
 
 def _leaderboard(

@@ -348,7 +348,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _judge(self, table: Table, data: TrainingData) -> None:
         """What rows say about the models that had not seen them."""
         self.training_ = data
-        self.held_out_ = self._assessed(data, self.portfolio_.held_out_)
+        self.held_out_ = Assessment.join(
+            [self._assessed(data, part) for part in self.portfolio_.judged_]
+        )
         self.shifted_ = self._assessed(data, self.portfolio_.shifted_)
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
