@@ -315,7 +315,8 @@ class PortfolioRegressor(DistributionalRegressor):
             usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
         )
         held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
-        self.levels_ = np.sort(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1))
+        # A probability that rounds to just above 1 is still one.
+        self.levels_ = np.sort(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1).clip(0.0, 1.0))
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
         unusual = self.growth_.leave_one_out()[used] > self.threshold_
         self.held_out_ = HeldOut(used, self._finished(held_out), unusual)
