@@ -82,12 +82,12 @@ def test_progress_never_goes_back_and_is_full_only_at_the_end(houses: pd.DataFra
     assert {"Reading", "Training", "Explaining"} <= {what for _, what in seen}
 
 
-def test_a_thousand_columns() -> None:
+def test_hundreds_of_columns() -> None:
     rng = np.random.default_rng(0)
-    wide = pd.DataFrame(rng.normal(size=(24, 1_000))).add_prefix("x")
+    wide = pd.DataFrame(rng.normal(size=(24, 250))).add_prefix("x")
     frame = wide.assign(price=wide["x3"] * 5 + rng.normal(0, 0.1, 24))
     result = quick(frame)
-    assert result.model.card_.n_columns == 1_000
+    assert result.model.card_.n_columns == 250
     assert len(result.effects) == 15
 
 

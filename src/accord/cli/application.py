@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import signal
 import sys
 import warnings
@@ -143,6 +144,8 @@ for _command in (
 
 def main() -> NoReturn:
     """The console script."""
+    # Threads that wait for each other should sleep: read when torch is imported, by a subcommand.
+    os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
     # However a run is ended, temporary files are removed and existing ones stay.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP

@@ -179,9 +179,10 @@ class PortfolioRegressor(DistributionalRegressor):
         seed = self._seed()
         self._note_extremes(table)
         parts = self._folds(table, groups, time, seed)
-        candidates = self._try_recipes(table, parts, seed, clock)
-        predictions = self._blend(table, parts, candidates)
-        self._calibrate(table, parts, predictions, seed, clock)
+        with one_thread() if len(table) < _FEW_ROWS else nullcontext():
+            candidates = self._try_recipes(table, parts, seed, clock)
+            predictions = self._blend(table, parts, candidates)
+            self._calibrate(table, parts, predictions, seed, clock)
         clock.finish()
         return self
 
@@ -329,7 +330,8 @@ class PortfolioRegressor(DistributionalRegressor):
             usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
         )
         held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
-        needed = np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1)
+        # rounding may put a probability just above 1
+        needed = np.clip(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1), 0.0, 1.0)
         self.levels_ = np.sort(needed)
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
         unusual = self.growth_.leave_one_out()[used] > self.threshold_
@@ -375,8 +377,7 @@ class PortfolioRegressor(DistributionalRegressor):
             listener = clock.shifting(len(self.members_))
             rows = table.scaled(member.scale)
             trains = learnt_from(table, rows, parts)
-            with one_thread() if len(table) < _FEW_ROWS else nullcontext():
-                models.append(member.model.elsewhere(rows, trains, seed=seed, listener=listener))
+            models.append(member.model.elsewhere(rows, trains, seed=seed, listener=listener))
         found = []
         for fold, part in enumerate(parts):
             test = part.test[table.measured[part.test]]

@@ -1,13 +1,11 @@
 """From a table to predictions that can be relied on: one estimator that does all of it."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, final
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
@@ -21,10 +19,8 @@ from accord.distributions import Distribution
 from accord.estimators import stated_half_width
 from accord.portfolio import HeldOut, PortfolioRegressor
 from accord.tables import (
-    OptionError,
     Schema,
     Table,
-    TableError,
     TrainingData,
     check_columns,
     conform,
@@ -37,7 +33,8 @@ from accord.tables import (
 )
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
-from accord.tabular.profile import TableProfile, as_floats
+from accord.tabular.profile import TableProfile
+from accord.tabular.roles import groups_of, named, order_of, with_roles
 
 Effort = Literal["quick", "standard", "best"]
 Bounds = tuple[float | None, float | None]
@@ -138,7 +135,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._check_settings()
         reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
-        table, roles = _with_roles(
+        table, roles = with_roles(
             X, {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper}
         )
         ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
@@ -164,8 +161,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ).fit(
             features,
             data.y,
-            groups=_groups(table, data, self.group),
-            time=_order(table, data, self.time),
+            groups=groups_of(table, data, self.group),
+            time=order_of(table, data, self.time),
             y_tolerance=self._tolerance_of(data),
             y_lower=data.lower,
             y_upper=data.upper,
@@ -385,79 +382,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "portfolio_")
         schema = self.schema_
         if isinstance(X, np.ndarray):
-            X = _named(X)
+            X = named(X)
         table = read_table(X)
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         conformed = conform(table.data, schema, source=table.name)
         return conformed[0], conformed[2]
-
-
-def _named(X: NDArray[Any]) -> pd.DataFrame:
-    if X.ndim != 2:
-        raise ValueError(f"X must have rows and columns, got shape {X.shape}. Reshape it.")
-    return pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
-
-
-def _with_roles(X: Any, given: dict[str, Any]) -> tuple[Table, dict[str, str]]:
-    """The table with values for the target and its kin as columns, and those columns' names."""
-    if isinstance(X, np.ndarray):
-        X = _named(X)
-    table = X if isinstance(X, Table) else read_table(X)
-    data, roles = table.data, {}
-    for role, value in given.items():
-        if value is None:
-            continue
-        if isinstance(value, str):
-            roles[role] = value
-            continue
-        values = np.asarray(value)
-        if values.shape != (data.num_rows,):
-            raise ValueError(
-                f"{role} must have one value per row, ({data.num_rows},), got {values.shape}."
-            )
-        wish = getattr(value, "name", None) or ("y" if role == "target" else f"y {role}")
-        roles[role] = _free_name(str(wish), data.column_names)
-        data = data.append_column(roles[role], pa.array(values, from_pandas=True))
-    return replace(table, data=data), roles
-
-
-def _free_name(wish: str, taken: Sequence[str]) -> str:
-    while wish in taken:
-        wish += "_"
-    return wish
-
-
-def _groups(table: Table, data: TrainingData, name: str | None) -> NDArray[np.int64] | None:
-    """A number per group of rows; a row without a group is a group of its own."""
-    if name is None:
-        return None
-    column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()
-    codes, _ = pd.factorize(column)
-    alone = codes < 0
-    codes[alone] = codes.max() + 1 + np.arange(alone.sum())
-    if len(np.unique(codes)) < 2:
-        raise TableError(
-            f"group column {quoted(name)} must hold at least 2 groups, got 1. Name another column."
-        )
-    return np.asarray(codes, dtype=np.int64)
-
-
-def _order(table: Table, data: TrainingData, name: str | None) -> Floats | None:
-    """The moment of each row, as a number."""
-    if name is None:
-        return None
-    if name not in table.data.column_names:
-        raise OptionError(f"time column {quoted(name)} is not in {table.name}. Check its name.")
-    if name in data.schema.names and data.X[name].dtype.kind != "O":
-        return as_floats(data.X[[name]])[:, 0]
-    column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()
-    moments = np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
-    if np.isnan(moments).all():
-        raise TableError(
-            f"time column {quoted(name)} must hold numbers or dates, got text such as "
-            f"{quoted(column.iloc[0], limit=40)}. Name another column."
-        )
-    return moments
 
 
 def _checked_bounds(bounds: Any) -> Bounds:
