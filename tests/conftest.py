@@ -57,6 +57,6 @@ def fitted(houses: pd.DataFrame) -> "FitResult":
 @pytest.fixture(scope="session")
 def model_file(fitted: "FitResult", tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The quick fit as a file."""
-    path = tmp_path_factory.mktemp("model") / "model.skops"
+    path = tmp_path_factory.mktemp("model") / "model.accord"
     fitted.model.save(path)
     return path

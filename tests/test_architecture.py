@@ -1,62 +1,155 @@
-"""Imports point down the layers, never up or in circles."""
+"""The house rules about imports, one test per rule.
+
+Imports count wherever they stand: at the top of a file, inside a function, or for type checkers.
+"""
 
 import ast
-from graphlib import TopologicalSorter
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
 import accord
 
-LAYERS: dict[str, int] = {
-    **dict.fromkeys(("_version", "_types", "_threads", "_files", "_progress"), 0),
-    **dict.fromkeys(("_wording", "_paths", "_numerics", "_checks"), 0),
-    **dict.fromkeys(("distributions", "agreement", "losses", "metrics", "validation", "splits"), 1),
-    **dict.fromkeys(("training", "probabilistic_backprop", "tables", "datasets"), 2),
-    **dict.fromkeys(
-        ("estimators", "calibration", "trust", "portfolio", "persistence", "tabular"), 3
+LAYERS: tuple[tuple[str, ...], ...] = (
+    (
+        "_version",
+        "_types",
+        "_checks",
+        "_files",
+        "_progress",
+        "_threads",
+        "_wording",
+        "_numerics",
     ),
-    **dict.fromkeys(("plots",), 4),
-    **dict.fromkeys(("paper", "workflows"), 5),
-    **dict.fromkeys(("cli", "report"), 6),
-}
+    ("distributions", "agreement", "losses", "metrics", "validation", "splits"),
+    ("training", "tables", "datasets"),
+    ("estimators", "calibration", "trust", "portfolio", "persistence", "tabular"),
+    ("plots",),
+    ("paper", "workflows"),
+    ("cli", "report"),
+)
+LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 ROOT = Path(accord.__file__).parent
-FILES = sorted(p for p in ROOT.rglob("*.py") if p != ROOT / "__init__.py")
+FILES = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
 
 
-def module_of(path: Path) -> str:
-    return path.relative_to(ROOT).with_suffix("").parts[0]
+class Import(NamedTuple):
+    """One name that a file of accord takes from another: ``from accord.<module> import <name>``."""
+
+    file: str
+    package: str
+    """The package or single module that the file belongs to."""
+    module: str
+    """Where the name comes from, without the leading ``accord.``."""
+    name: str
+
+    @property
+    def source(self) -> str:
+        return self.module.split(".")[0]
+
+    def __str__(self) -> str:
+        return f"{self.file}: from accord.{self.module} import {self.name}"
 
 
-def imported_modules(path: Path) -> set[str]:
-    """Top-level accord modules that a file imports, at its top or inside a function."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
+def imports_of(file: str, text: str) -> Iterator[Import]:
+    """The imports of accord's own names in a source text."""
+    package = Path(file).with_suffix("").parts[0]
+    for node in ast.walk(ast.parse(text)):
         if isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path}: imports are absolute"
-            names = [node.module or ""]
-            if node.module == "accord":
-                names = [f"accord.{alias.name}" for alias in node.names]
+            assert node.level == 0, f"{file}: imports are absolute"
+            for alias in node.names:
+                if node.module == "accord":  # from accord import metrics
+                    yield Import(file, package, alias.name, "")
+                elif node.module is not None and node.module.startswith("accord."):
+                    yield Import(file, package, node.module.removeprefix("accord."), alias.name)
         elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("accord.")}
-    return {name for name in found if not name.startswith("__")}
+            for alias in node.names:
+                if alias.name.startswith("accord."):
+                    yield Import(file, package, alias.name.removeprefix("accord."), "")
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda p: str(p.relative_to(ROOT)))
-def test_imports_point_down(path: Path) -> None:
-    module = module_of(path)
-    assert module in LAYERS, f"{module} has no layer: add it to the table"
-    above = {name for name in imported_modules(path) if LAYERS[name] > LAYERS[module]}
-    assert not above, f"{path.name} (layer {LAYERS[module]}) imports {above} from above"
+ALL = [
+    each
+    for path in FILES
+    for each in imports_of(str(path.relative_to(ROOT)), path.read_text())
+    if not each.source.startswith("__")  # from accord import __version__
+]
+ACROSS = [each for each in ALL if each.source != each.package]
 
 
-def test_no_circles() -> None:
+def upward(imports: list[Import]) -> list[str]:
+    return [str(each) for each in imports if LAYER[each.source] > LAYER[each.package]]
+
+
+def into_submodules(imports: list[Import]) -> list[str]:
+    return [str(each) for each in imports if "." in each.module]
+
+
+def of_private_names(imports: list[Import]) -> list[str]:
+    private = [each for each in imports if each.name.startswith("_")]
+    return [str(each) for each in private if each.name != "__version__"]
+
+
+def circle(imports: list[Import]) -> list[str]:
     graph: dict[str, set[str]] = {}
-    for path in FILES:
-        module = module_of(path)
-        graph.setdefault(module, set()).update(imported_modules(path) - {module})
-    TopologicalSorter(graph).prepare()  # raises CycleError on a circle
-    assert graph
+    for each in imports:
+        graph.setdefault(each.package, set()).add(each.source)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as problem:
+        return [str(name) for name in problem.args[1]]
+    return []
+
+
+def test_every_package_has_a_layer() -> None:
+    packages = {path.relative_to(ROOT).with_suffix("").parts[0] for path in FILES}
+    assert packages == set(LAYER)
+
+
+def test_imports_point_down() -> None:
+    assert upward(ACROSS) == []
+
+
+def test_no_circles_between_packages() -> None:
+    assert circle(ACROSS) == []
+
+
+def test_no_import_into_another_packages_submodules() -> None:
+    assert into_submodules(ACROSS) == []
+
+
+def test_no_private_name_is_imported_across_packages() -> None:
+    assert of_private_names(ACROSS) == []
+
+
+def test_array_types_are_defined_once() -> None:
+    definitions = [
+        str(path.relative_to(ROOT))
+        for path in FILES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.value) == "NDArray[np.float64]"
+    ]
+    assert definitions == ["_types.py"]
+
+
+@pytest.mark.parametrize(
+    ("file", "line", "rule"),
+    [
+        ("losses/bvm.py", "from accord.estimators import BVMRegressor", upward),
+        ("losses/bvm.py", "from accord import estimators", upward),
+        ("plots/style.py", "def f():\n    from accord.metrics.crps import crps", into_submodules),
+        ("plots/style.py", "import accord.metrics.crps", into_submodules),
+        ("plots/style.py", "from accord.metrics import _inputs", of_private_names),
+    ],
+)
+def test_the_rules_can_fail(file, line, rule) -> None:
+    assert len(rule(list(imports_of(file, line)))) == 1
+
+
+def test_a_circle_is_found_also_when_lazy() -> None:
+    one = list(imports_of("trust/a.py", "def f():\n    from accord.calibration import Conformal"))
+    other = list(imports_of("calibration/b.py", "from accord.trust import Proximity"))
+    assert set(circle(one + other)) == {"trust", "calibration"}

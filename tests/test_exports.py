@@ -1,9 +1,15 @@
 """The public names, pinned: a change here is a change of the interface."""
 
+import ast
+import os
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import accord
+
+ROOT = Path(__file__).parents[1]
 
 PUBLIC = [
     "AgreementLoss",
@@ -62,3 +68,47 @@ def test_import_is_light() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "set()"
+
+
+def names_for_type_checkers() -> set[str]:
+    """What ``accord/__init__.py`` imports under ``if TYPE_CHECKING:``."""
+    body = ast.parse(Path(accord.__file__).read_text()).body
+    block = next(node for node in body if isinstance(node, ast.If))
+    assert ast.unparse(block.test) == "TYPE_CHECKING"
+    return {alias.name for node in block.body for alias in node.names}
+
+
+def test_type_checkers_see_the_same_names() -> None:
+    assert names_for_type_checkers() | {"__version__"} == set(accord.__all__)
+
+
+def test_only_public_names_have_a_home() -> None:
+    assert set(accord._HOME_OF) < set(accord.__all__)
+
+
+PROGRAM = """\
+import accord
+accord.BVMRegressor(tolerance=3)
+accord.BVMRegressor(tolerence=3)
+accord.BVMRegresor()
+reveal_type(accord.BVMRegressor().predict_interval([[0.0]]))
+reveal_type(accord.PortfolioRegressor().predict([[0.0]], return_std=True))
+"""
+
+
+def test_type_checkers_know_the_classes(tmp_path: Path) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM)
+    command = [sys.executable, "-m", "mypy", "--config-file", str(ROOT / "pyproject.toml")]
+    out = subprocess.run(
+        [*command, str(tmp_path / "program.py")],
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+        env={**os.environ, "MYPYPATH": str(ROOT / "src")},
+    )
+    said = dict(re.findall(r"program\.py:(\d+): (error: .*|note: Revealed.*)", out.stdout))
+    assert sorted(said) == ["3", "4", "5", "6"]
+    assert 'Unexpected keyword argument "tolerence"' in said["3"]
+    assert 'Module has no attribute "BVMRegresor"' in said["4"]
+    assert 'Revealed type is "numpy.ndarray[' in said["5"]
+    assert 'Revealed type is "tuple[numpy.ndarray[' in said["6"]

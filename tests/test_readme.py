@@ -3,27 +3,53 @@
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
+import torch
 
 README = Path(__file__).parents[1] / "README.md"
-BLOCKS = re.findall(r"^```python\n(.*?)^```", README.read_text(), flags=re.M | re.S)
+TEXT = README.read_text()
+BLOCKS = re.findall(r"^```python\n(.*?)^```", TEXT, flags=re.M | re.S)
 
 
-def test_blocks_run(tmp_path, monkeypatch):
+def test_blocks_run(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     session: dict[str, object] = {}
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), session)
-    assert session["interval"].shape == (300, 2)
-    assert float(session["agreement"].probability.mean()) > 0.8
-    # the loop of plain PyTorch has learnt something: well below the loss of agreeing by chance
-    assert session["value"].item() < 2.5
+    printed = capsys.readouterr().out
+    for word in ("lower", "upper", "noise", "disagreement", "distance", "of 42 rows"):
+        assert word in printed
+    model, new = session["model"], session["new"]
+    interval = model.predict_interval(new, coverage=0.9)
+    inside = new["progression"].between(interval["lower"], interval["upper"])
+    assert isinstance(interval, pd.DataFrame)
+    assert inside.mean() > 0.75
+    # the loss alone: it pulls the mean towards the target
+    targets = torch.linspace(-1, 1, 8)
+    assert torch.equal(session["mean"].grad.sign(), -targets.sign())
 
 
-@pytest.mark.parametrize("path", re.findall(r"\]\((?!http|#)([^)#]+)\)", README.read_text()))
+@pytest.mark.parametrize("path", re.findall(r"\]\((?!http|#)([^)#]+)\)", TEXT))
 def test_links_lead_somewhere(path):
     assert (README.parent / path).exists()
 
 
+def test_hops_name_what_is_there():
+    """Every dotted name of the walks through the code can be imported."""
+    import accord.cli
+    import accord.portfolio.crossfit
+    import accord.workflows
+    from accord.persistence import save
+
+    walk = TEXT.split("From a CSV to a model file")[1].split("## Limits")[0]
+    assert "`portfolio.crossfit.try_recipe`" in walk
+    assert callable(accord.portfolio.crossfit.try_recipe)
+    assert "`workflows.fit_table`" in walk
+    assert callable(accord.workflows.fit_table)
+    assert "`persistence.save`" in walk
+    assert callable(save)
+
+
 def test_length():
-    assert len(README.read_text().splitlines()) <= 130
+    assert len(TEXT.splitlines()) <= 120

@@ -1,70 +1,154 @@
 """Regression with neural networks whose uncertainty can be trusted.
 
-The public names, each loaded on first use, so that ``import accord`` costs nothing.
+The public names, each loaded on first use, so that ``import accord`` costs nothing. Type checkers
+and editors see them as what they are.
 """
 
 from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING
 
 from accord._version import __version__
 
-# public name -> the module that defines it (None: the name is itself a submodule)
-_EXPORTS: dict[str, str | None] = {
-    # models
-    "BVMRegressor": "accord.estimators",
-    "DeepEnsembleRegressor": "accord.estimators",
-    "EvidentialRegressor": "accord.estimators",
-    "MCDropoutRegressor": "accord.estimators",
-    "MSEEnsembleRegressor": "accord.estimators",
-    "PBPRegressor": "accord.estimators",
-    "PortfolioRegressor": "accord.portfolio",
-    "Recalibrated": "accord.calibration",
-    "TableRegressor": "accord.tabular",
-    "TrustScore": "accord.trust",
-    "load": "accord.persistence",
-    # losses
-    "AgreementLoss": "accord.losses",
-    "BVMLoss": "accord.losses",
-    # distributions
-    "Empirical": "accord.distributions",
-    "Laplace": "accord.distributions",
-    "Logistic": "accord.distributions",
-    "Mixture": "accord.distributions",
-    "Normal": "accord.distributions",
-    "Smoothed": "accord.distributions",
-    "StudentT": "accord.distributions",
-    "Uniform": "accord.distributions",
-    # agreement
-    "AtLeast": "accord.agreement",
-    "AtMost": "accord.agreement",
-    "Exact": "accord.agreement",
-    "Inside": "accord.agreement",
-    "Within": "accord.agreement",
-    "WithinRelative": "accord.agreement",
-    "probability_of_agreement": "accord.agreement",
-    # submodules
-    "agreement": None,
-    "calibration": None,
-    "datasets": None,
-    "distributions": None,
-    "estimators": None,
-    "losses": None,
-    "metrics": None,
-    "plots": None,
-    "splits": None,
-    "validation": None,
+if TYPE_CHECKING:
+    from accord import (
+        agreement,
+        calibration,
+        datasets,
+        distributions,
+        estimators,
+        losses,
+        metrics,
+        plots,
+        splits,
+        validation,
+    )
+    from accord.agreement import (
+        AtLeast,
+        AtMost,
+        Exact,
+        Inside,
+        Within,
+        WithinRelative,
+        probability_of_agreement,
+    )
+    from accord.calibration import Recalibrated
+    from accord.distributions import (
+        Empirical,
+        Laplace,
+        Logistic,
+        Mixture,
+        Normal,
+        Smoothed,
+        StudentT,
+        Uniform,
+    )
+    from accord.estimators import (
+        BVMRegressor,
+        DeepEnsembleRegressor,
+        EvidentialRegressor,
+        MCDropoutRegressor,
+        MSEEnsembleRegressor,
+        PBPRegressor,
+    )
+    from accord.losses import AgreementLoss, BVMLoss
+    from accord.persistence import load
+    from accord.portfolio import PortfolioRegressor
+    from accord.tabular import TableRegressor
+    from accord.trust import TrustScore
+
+__all__ = [
+    "AgreementLoss",
+    "AtLeast",
+    "AtMost",
+    "BVMLoss",
+    "BVMRegressor",
+    "DeepEnsembleRegressor",
+    "Empirical",
+    "EvidentialRegressor",
+    "Exact",
+    "Inside",
+    "Laplace",
+    "Logistic",
+    "MCDropoutRegressor",
+    "MSEEnsembleRegressor",
+    "Mixture",
+    "Normal",
+    "PBPRegressor",
+    "PortfolioRegressor",
+    "Recalibrated",
+    "Smoothed",
+    "StudentT",
+    "TableRegressor",
+    "TrustScore",
+    "Uniform",
+    "Within",
+    "WithinRelative",
+    "__version__",
+    "agreement",
+    "calibration",
+    "datasets",
+    "distributions",
+    "estimators",
+    "load",
+    "losses",
+    "metrics",
+    "plots",
+    "probability_of_agreement",
+    "splits",
+    "validation",
+]
+
+# where each public name lives that is not itself a package or module
+_HOMES = {
+    "agreement": (
+        "AtLeast",
+        "AtMost",
+        "Exact",
+        "Inside",
+        "Within",
+        "WithinRelative",
+        "probability_of_agreement",
+    ),
+    "calibration": ("Recalibrated",),
+    "distributions": (
+        "Empirical",
+        "Laplace",
+        "Logistic",
+        "Mixture",
+        "Normal",
+        "Smoothed",
+        "StudentT",
+        "Uniform",
+    ),
+    "estimators": (
+        "BVMRegressor",
+        "DeepEnsembleRegressor",
+        "EvidentialRegressor",
+        "MCDropoutRegressor",
+        "MSEEnsembleRegressor",
+        "PBPRegressor",
+    ),
+    "losses": (
+        "AgreementLoss",
+        "BVMLoss",
+    ),
+    "persistence": ("load",),
+    "portfolio": ("PortfolioRegressor",),
+    "tabular": ("TableRegressor",),
+    "trust": ("TrustScore",),
 }
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
-__all__ = ["__version__", *sorted(_EXPORTS)]
+# Hidden from type checkers, so that a misspelt name is an error to them too.
+if not TYPE_CHECKING:
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module 'accord' has no attribute {name!r}")
-    home = _EXPORTS[name]
-    value = import_module(f"accord.{name}") if home is None else getattr(import_module(home), name)
-    globals()[name] = value
-    return value
+    def __getattr__(name: str) -> object:
+        if name not in __all__:
+            raise AttributeError(f"module 'accord' has no attribute {name!r}")
+        module = import_module(f"accord.{_HOME_OF.get(name, name)}")
+        value = getattr(module, name) if name in _HOME_OF else module
+        globals()[name] = value
+        return value
 
 
 def __dir__() -> list[str]:

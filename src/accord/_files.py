@@ -4,6 +4,7 @@ Content goes to a temporary file beside its target, from there to the disk, and 
 target's name in one step. Somebody who reads, at any moment, sees the old file or the new one.
 """
 
+import errno
 import importlib.util
 import os
 import secrets
@@ -21,6 +22,7 @@ __all__ = [
     "OptionError",
     "atomic_output",
     "atomic_outputs",
+    "check_inputs",
     "check_output",
     "check_outputs",
     "printable",
@@ -58,6 +60,20 @@ def quoted(name: object, *, limit: int = 60) -> str:
 
 
 # --- checks before any long work ---------------------------------------------------------------
+
+
+def check_inputs(paths: Iterable[str | Path]) -> None:
+    """Refuse files that are not there; ``-`` is standard input, which can be read once."""
+    files = [Path(path) for path in paths]
+    for path in files:
+        if path == STANDARD_STREAM:
+            continue
+        if not path.exists():
+            raise OptionError(f"{_shown(path)} does not exist. Check the path.")
+        if path.is_dir():
+            raise OptionError(f"{_shown(path)} is a folder. Give a file.")
+    if sum(path == STANDARD_STREAM for path in files) > 1:
+        raise OptionError("only one input can be -, standard input. Give files for the others.")
 
 
 def check_output(
@@ -268,13 +284,24 @@ def _commit(parts: list[_Part], *, force: bool) -> None:
 
 def _put_in_place(part: _Part, *, force: bool) -> None:
     if part.target == STANDARD_STREAM:
-        with part.path.open("rb") as content:
-            shutil.copyfileobj(content, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
+        _to_standard_output(part.path)
     elif force:
         part.path.replace(part.target)
     else:
         _link(part.path, part.target)
+
+
+def _to_standard_output(path: Path) -> None:
+    try:
+        with path.open("rb") as content:
+            shutil.copyfileobj(content, sys.stdout.buffer)
+        sys.stdout.buffer.flush()
+    except BrokenPipeError:
+        raise  # whoever read it has seen enough
+    except OSError as error:
+        message = f"cannot write to standard output ({error.strerror}). What is there is not whole."
+        # Not the number of a full disk: files may well be written.
+        raise OSError(errno.EIO, message) from error
 
 
 def _take_back(target: Path, old: Path | None) -> None:

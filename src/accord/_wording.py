@@ -1,7 +1,9 @@
-"""Numbers as people read them."""
+"""Numbers as people read them, and documents as machines do."""
 
+import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -68,3 +70,24 @@ def duration(seconds: float) -> str:
     if minutes < 60:
         return f"{minutes} min" + (f" {rest} s" if rest else "")
     return f"{minutes // 60} h {minutes % 60} min"
+
+
+def json_text(document: Any) -> str:
+    """A JSON document of numbers, texts, lists and mappings; what is not a number is null.
+
+    >>> json_text({"a": float("nan"), "b": (1, 2)}).split()
+    ['{', '"a":', 'null,', '"b":', '[', '1,', '2', ']', '}']
+    """
+    return json.dumps(_plain(document), indent=2, ensure_ascii=False)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if hasattr(value, "tolist"):
+        return _plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

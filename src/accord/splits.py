@@ -12,9 +12,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.ensemble import IsolationForest
 from sklearn.utils import check_random_state
+
+from accord._types import Floats, Indices
 
 __all__ = [
     "GapSplit",
@@ -28,8 +30,7 @@ __all__ = [
     "tail_split",
 ]
 
-Rows = NDArray[np.intp]
-Split = tuple[Rows, Rows]
+Split = tuple[Indices, Indices]
 RandomState = int | np.random.RandomState | None
 Feature = int | str
 Side = Literal["lower", "upper", "both"]
@@ -264,7 +265,7 @@ def shift(y_train: ArrayLike, y_test: ArrayLike) -> Shift:
     )
 
 
-def _targets(name: str, y: ArrayLike) -> NDArray[np.float64]:
+def _targets(name: str, y: ArrayLike) -> Floats:
     values = np.asarray(y, dtype=np.float64)
     if values.ndim != 1 or values.size == 0:
         raise ValueError(f"{name} must be one-dimensional and not empty, got shape {values.shape}.")
@@ -273,7 +274,7 @@ def _targets(name: str, y: ArrayLike) -> NDArray[np.float64]:
     return values
 
 
-def _features(X: ArrayLike) -> NDArray[np.float64]:
+def _features(X: ArrayLike) -> Floats:
     try:
         features = np.asarray(X, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -304,7 +305,7 @@ def _column(X: ArrayLike, feature: Feature) -> int:
     return feature % n_columns
 
 
-def _order(features: NDArray[np.float64], column: int) -> Rows:
+def _order(features: Floats, column: int) -> Indices:
     values = features[:, column]
     if np.ptp(values) == 0:
         raise ValueError(
@@ -334,7 +335,7 @@ def _held_out(n: int, fraction: float) -> int:
     return n_test
 
 
-def _pair(n: int, test: Rows) -> Split:
+def _pair(n: int, test: Indices) -> Split:
     held_out = np.zeros(n, dtype=bool)
     held_out[test] = True
     return np.flatnonzero(~held_out), np.flatnonzero(held_out)

@@ -11,6 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from accord.cli import application
+from accord.workflows import FitResult
 
 QUICK = ["--effort", "quick"]
 Run = Callable[..., Result]
@@ -34,6 +35,12 @@ def table(houses: pd.DataFrame, tmp_path: Path) -> Path:
     return path
 
 
+@pytest.fixture
+def at_once(fitted: FitResult, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fits that are done already, for tests of what becomes of them."""
+    monkeypatch.setattr("accord.workflows.fit_table", lambda *_, **__: fitted)
+
+
 def one_sentence(result: Result) -> str:
     """The error of a failed command: a single line, no traceback."""
     lines = [line for line in result.stderr.splitlines() if line.startswith("Error:")]
@@ -52,27 +59,34 @@ def files(folder: Path) -> set[str]:
 def test_fit_writes_model_and_report_and_a_summary(run: Run, table: Path, tmp_path: Path) -> None:
     result = run("fit", table, "--target", "price", *QUICK)
     assert result.exit_code == 0, result.output
-    assert files(tmp_path) == {"houses.csv", "model.skops", "report.html"}
+    assert files(tmp_path) == {"houses.csv", "model.accord", "report.html", "report.json"}
+    document = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    assert document["headline"] in result.stdout
+    assert {"column": "country", "used": False} in [
+        {key: column[key] for key in ("column", "used")} for column in document["columns"]
+    ]
     assert re.search(r"[\d.]+ % of 150 held-out rows lie in their 95 % interval", result.stdout)
     assert "without a model" in result.stdout
-    assert "Wrote model.skops and report.html." in result.stdout
+    assert "Wrote model.accord, report.html and report.json." in result.stdout
     assert "Note: Column 'country' is not used" in result.stderr
 
 
+@pytest.mark.usefixtures("at_once")
 def test_fit_for_machines(run: Run, table: Path) -> None:
-    result = run("fit", table, "-t", "price", *QUICK, "--json", "--no-report", "-o", "m.skops")
+    result = run("fit", table, "-t", "price", *QUICK, "--json", "--no-report", "-o", "m.accord")
     document = json.loads(result.stdout)
-    assert document["outputs"] == ["m.skops"]
+    assert document["outputs"] == ["m.accord"]
     assert 0 <= document["held_out"]["coverage"] <= 1
     assert document["card"]["target"] == "price"
 
 
+@pytest.mark.usefixtures("at_once")
 def test_existing_files_stay_unless_forced(run: Run, table: Path, tmp_path: Path) -> None:
-    (tmp_path / "model.skops").write_text("precious")
+    (tmp_path / "model.accord").write_text("precious")
     result = run("fit", table, "-t", "price", *QUICK)
     assert result.exit_code == 2
-    assert "model.skops already exists. Pass --force" in one_sentence(result)
-    assert (tmp_path / "model.skops").read_text() == "precious"
+    assert "model.accord already exists. Pass --force" in one_sentence(result)
+    assert (tmp_path / "model.accord").read_text() == "precious"
     assert "report.html" not in files(tmp_path)
     assert run("fit", table, "-t", "price", *QUICK, "--force").exit_code == 0
 
@@ -134,33 +148,37 @@ def test_bad_tables_fail_in_one_exact_sentence(run: Run, tmp_path: Path, case: s
 BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     "no file": (["fit", "no.csv", "-t", "y"], "no.csv does not exist. Check the path."),
     "a folder": (["fit", ".", "-t", "y"], ". is a folder. Give a file."),
-    "no model": (["predict", "no.skops", "t.csv"], "no.skops does not exist. Check the path."),
+    "no model": (["predict", "no.accord", "t.csv"], "no.accord does not exist. Check the path."),
     "no folder for the output": (
-        ["fit", "t.csv", "-t", "y", "-o", "no/model.skops"],
+        ["fit", "t.csv", "-t", "y", "-o", "no/model.accord"],
         "the folder no does not exist. Create it, or give another path.",
     ),
     "model over the table": (
         ["fit", "t.csv", "-t", "y", "-o", "t.csv", "--force"],
-        "the output t.csv is also an input. Give the output another name.",
+        "t.csv is the input t.csv, which must not be overwritten. Give another name for the "
+        "output.",
     ),
     "model over a link to the table": (
         ["fit", "t.csv", "-t", "y", "-o", "link.csv", "--force"],
-        "the output link.csv is also an input. Give the output another name.",
+        "link.csv is the input t.csv, which must not be overwritten. Give another name for the "
+        "output.",
     ),
     "report over the model": (
-        ["fit", "t.csv", "-t", "y", "-o", "m.skops", "--report", "m.skops"],
-        "m.skops is named for two outputs. Give each a name of its own.",
+        ["fit", "t.csv", "-t", "y", "-o", "m.accord", "--report", "m.accord"],
+        "each output needs a file of its own, got m.accord twice. Give different names.",
     ),
     "predictions over the table": (
         ["predict", "t.csv", "t.csv", "-o", "t.csv", "-f"],
-        "the output t.csv is also an input. Give the output another name.",
+        "t.csv is the input t.csv, which must not be overwritten. Give another name for the "
+        "output.",
     ),
     "report over the predictions": (
         [
             *("validate", "t.csv", "--truth", "y", "--mean", "y", "--rule", "exact"),
             *("--report", "t.csv", "-f"),
         ],
-        "the output t.csv is also an input. Give the output another name.",
+        "t.csv is the input t.csv, which must not be overwritten. Give another name for the "
+        "output.",
     ),
     "two kinds of standard output": (
         ["predict", "t.csv", "t.csv", "-o", "-", "--json"],
@@ -221,10 +239,10 @@ def test_misuse_has_its_own_code(run: Run, table: Path) -> None:
 
 
 def test_paths_that_cannot_be_written_fail_before_training(run: Run, table: Path) -> None:
-    result = run("fit", table, "-t", "price", "-o", "/proc/model.skops")
+    result = run("fit", table, "-t", "price", "-o", "/proc/model.accord")
     assert result.exit_code == 1
     assert "cannot write to /proc" in one_sentence(result)
-    nested = run("fit", table, "-t", "price", "-o", f"{table}/model.skops")
+    nested = run("fit", table, "-t", "price", "-o", f"{table}/model.accord")
     assert nested.exit_code == 2
     assert "does not exist" in one_sentence(nested)
 
@@ -258,6 +276,36 @@ def test_predict(run: Run, model_file: Path, table: Path, tmp_path: Path) -> Non
     assert {"lower_50", "upper_90"} <= set(pd.read_parquet(tmp_path / "b.parquet").columns)
 
 
+def test_strict_predictions_refuse_what_is_flagged_otherwise(
+    run: Run, model_file: Path, houses: pd.DataFrame
+) -> None:
+    odd = houses.iloc[:5].astype({"area": object})
+    odd.loc[odd.index[2], "area"] = "inf"
+    odd.to_csv("odd.csv", index=False)
+    flagged = run("predict", model_file, "odd.csv", "-o", "a.csv")
+    assert flagged.exit_code == 0
+    assert "Note: 1 infinite value in 'area'" in flagged.stderr
+    assert bool(pd.read_csv("a.csv")["unusual"][2])
+    refused = run("predict", model_file, "odd.csv", "-o", "b.csv", "--strict")
+    assert refused.exit_code == 1
+    assert "column 'area' must be finite: row 3" in one_sentence(refused)
+
+
+def test_how_a_file_is_written_is_found_out_or_said(run: Run, tmp_path: Path) -> None:
+    rows = "".join(f"{i},5\t{i},25\té\n" for i in range(20))
+    (tmp_path / "p.csv").write_bytes(("m\ty\tname\n" + rows).encode("latin-1"))
+    ask = ["validate", "p.csv", "--truth", "y", "--mean", "m", "--rule", "within 1", "--json"]
+    found = run(*ask)
+    said = run(*ask, "--delimiter", "tab", "--decimal", ",", "--encoding", "latin-1")
+    for result in (found, said):
+        assert json.loads(result.stdout)["figures"]["bias"] == pytest.approx(0.25)
+    assert any("latin" in note.lower() or "1252" in note for note in _warnings(found))
+
+
+def _warnings(result: Result) -> list[str]:
+    return list(json.loads(result.stdout)["warnings"])
+
+
 def test_predict_warns_in_words(run: Run, model_file: Path, houses: pd.DataFrame) -> None:
     houses.assign(town="Atlantis").to_csv("odd.csv", index=False)
     result = run("predict", model_file, "odd.csv")
@@ -268,8 +316,8 @@ def test_predict_warns_in_words(run: Run, model_file: Path, houses: pd.DataFrame
 def test_predict_with_a_file_from_elsewhere(run: Run, table: Path, tmp_path: Path) -> None:
     import pickle
 
-    (tmp_path / "evil.skops").write_bytes(pickle.dumps({"not": "a model"}))
-    result = run("predict", "evil.skops", table)
+    (tmp_path / "evil.accord").write_bytes(pickle.dumps({"not": "a model"}))
+    result = run("predict", "evil.accord", table)
     assert result.exit_code == 1
     assert "not a model saved by accord" in one_sentence(result)
     assert "predictions.csv" not in files(tmp_path)

@@ -32,7 +32,9 @@ def big_table(houses: pd.DataFrame, tmp_path: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "terminated"])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, signal.SIGHUP], ids=["Ctrl-C", "the terminal closes"]
+)
 def test_stopping_a_fit_leaves_nothing(big_table: Path, number: signal.Signals) -> None:
     folder = big_table.parent
     before = {path.name for path in folder.iterdir()}
@@ -88,11 +90,50 @@ def test_a_full_disk(tiny_disk: Path, model_file: Path, big_table: Path) -> None
     assert list(tiny_disk.iterdir()) == []
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_a_result_that_cannot_be_printed(tmp_path: Path) -> None:
+    lines = "y,m\n" + "".join(f"{i},{i}\n" for i in range(20))
+    (tmp_path / "p.csv").write_text(lines)
+    ask = ["validate", "p.csv", "--truth", "y", "--mean", "m", "--rule", "within 1"]
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*ACCORD, *ask, "--report", "v.html"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+    assert done.returncode == 1
+    assert done.stderr.strip() == (
+        "Error: cannot print the result (No space left on device). The files that it names are "
+        "written."
+    )
+    assert {"v.html", "v.json"} <= {path.name for path in tmp_path.iterdir()}
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
+def test_predictions_that_standard_output_cannot_take(
+    model_file: Path, houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    houses.to_csv(tmp_path / "new.csv", index=False)
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*ACCORD, "predict", str(model_file), "new.csv", "-o", "-", "-q"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+        )
+    assert done.returncode == 1
+    assert "cannot write to standard output (No space left on device)" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_a_missing_file_is_named_before_anything_heavy_is_imported() -> None:
     code = (
         "import sys; from accord.cli import application\n"
-        "for ask in (['fit', 'no.csv', '-t', 'y'], ['predict', 'no.skops', 'no.csv'],\n"
-        "            ['evaluate', 'no.skops', 'no.csv'], ['compare', 'no.csv', '-t', 'y']):\n"
+        "for ask in (['fit', 'no.csv', '-t', 'y'], ['predict', 'no.accord', 'no.csv'],\n"
+        "            ['evaluate', 'no.accord', 'no.csv'], ['compare', 'no.csv', '-t', 'y']):\n"
         "    try: application(ask)\n"
         "    except SystemExit as end: assert end.code == 2\n"
         "heavy = {'torch', 'pandas', 'pyarrow', 'numpy', 'sklearn', 'matplotlib', 'jinja2'}\n"

@@ -1,5 +1,7 @@
 """Transformed and truncated distributions, and mixtures of several families."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from scipy import integrate, stats
@@ -116,6 +118,31 @@ def test_truncated_normal_is_scipys() -> None:
     assert draws.max() <= 5
     assert dist.pdf(-1.0).tolist() == [0.0] * 3
     assert dist.interval(0.999).min() >= 0
+
+
+@pytest.mark.parametrize("bounds", [(0.5, np.inf), (-np.inf, 5.0), (0.5, 6.0)])
+def test_moments_between_bounds_are_those_of_the_density(bounds: tuple[float, float]) -> None:
+    """Curves of all kinds that a portfolio mixes, against quadrature of the density."""
+    mean, std = np.array([[3.0], [1.0]]), np.array([[1.0], [0.7]])
+    kinds = [
+        Normal(mean, std),
+        StudentT(5, mean, std),
+        Transformed(Normal(mean / 3, std / 3), Log()),
+    ]
+    base = Mixture(kinds, weights=[0.2, 0.1, 0.3, 0.1, 0.2, 0.1])
+    dist = Truncated(base, *bounds)
+    assert dist.mean.shape == (1,)
+
+    def moment(power: int) -> float:
+        def integrand(y: float) -> float:
+            return float(y**power * dist.pdf(y)[0])
+
+        pieces = np.clip([-2000.0, -20.0, 0.0, 3.0, 8.0, 40.0, 2000.0], *bounds)
+        return sum(integrate.quad(integrand, a, b, limit=200)[0] for a, b in pairwise(pieces))
+
+    expected = moment(1) / moment(0)
+    np.testing.assert_allclose(dist.mean, expected, rtol=1e-7)
+    np.testing.assert_allclose(dist.variance, moment(2) / moment(0) - expected**2, rtol=1e-5)
 
 
 def test_truncation_that_cuts_nothing_changes_nothing() -> None:

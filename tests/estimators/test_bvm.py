@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.compose import TransformedTargetRegressor
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -372,6 +373,7 @@ def test_the_floor_bounds_how_sure_a_member_may_be():
     assert floored.predict_uncertainty(x).aleatoric.min() >= 0.1
 
 
+@pytest.mark.filterwarnings("ignore:training ended at a loss")  # one epoch is not enough
 def test_targets_may_stay_as_they_are():
     x = np.linspace(-4, 4, 40)[:, None]
     model = BVMRegressor.preset("toy", tolerance=0.0, epochs=1, random_state=0).fit(x, x[:, 0] ** 3)
@@ -382,6 +384,13 @@ def test_targets_may_stay_as_they_are():
     ("settings", "message"),
     [
         ({"tolerance": -0.1}, "tolerance must be non-negative, got -0.1"),
+        ({"hidden": 50}, "hidden must list the units of each hidden layer, got 50"),
+        ({"clip_norm": 0.0}, "clip_norm must be positive, got 0.0"),
+        ({"device": "bogus"}, "device must be one that torch has here, got 'bogus'"),
+        (
+            {"validation_fraction": 0.0},
+            "validation_fraction must lie strictly between 0 and 1, got 0.0",
+        ),
         ({"tolerance": "locale"}, "tolerance must be a number in target units, a percentage"),
         ({"tolerance": np.ones(3)}, "tolerance must be one number"),
         ({"tolerance": math.inf}, "tolerance must be finite"),
@@ -436,3 +445,16 @@ def test_one_row():
 def test_verbose_draws_a_bar(sine, capsys):
     BVMRegressor(**(QUICK | {"verbose": 1})).fit(*sine)
     assert "BVMRegressor" in capsys.readouterr().err
+
+
+def test_training_that_fails_says_so(sine):
+    x, y = sine
+    with pytest.warns(ConvergenceWarning, match="worse than .* without any network"):
+        BVMRegressor(
+            tolerance=0.0,
+            epochs=5,
+            learning_rate=10.0,
+            mean_head="identity",
+            variance_head="softplus",
+            random_state=0,
+        ).fit(x, y)

@@ -91,8 +91,8 @@ def test_interrupted_fit_keeps_what_it_has_learnt(monkeypatch: pytest.MonkeyPatc
         yield next(passes)
         raise KeyboardInterrupt
 
-    original = pbp.train
-    monkeypatch.setattr(pbp, "train", interrupted)
+    original = pbp.train_pbp
+    monkeypatch.setattr(pbp, "train_pbp", interrupted)
     with pytest.warns(RuntimeWarning, match="interrupted after 1 of 40 passes"):
         model = PBPRegressor(random_state=0).fit(*wave(30))
     assert model.n_iter_ == 1

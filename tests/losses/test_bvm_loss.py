@@ -294,3 +294,29 @@ def test_float32_slopes_stay_finite_from_bound_to_bound(tolerance: float) -> Non
         for got, want in ((mu.grad, double_mu.grad), (single.grad, double.grad)):
             torch.testing.assert_close(got.double(), want, rtol=2e-3, atol=1e-3 * want.abs().max())
         mu.grad = None
+
+
+def test_mean_of_many_rows_does_not_overflow_in_float16() -> None:
+    mu = torch.full((30_000,), 3.0, dtype=torch.float16)
+    loss = BVMLoss(0.5)(mu, torch.zeros_like(mu), torch.ones_like(mu))
+    assert loss.dtype == torch.float16
+    expected = BVMLoss(0.5)(mu.double(), torch.zeros(30_000).double(), torch.ones(30_000).double())
+    assert loss.item() == pytest.approx(expected.item(), rel=2e-3)
+
+
+@pytest.mark.parametrize("density", [True, False])
+def test_stated_error_of_the_derivative_by_the_mean_in_float32(density: bool) -> None:
+    generator = torch.Generator().manual_seed(0)
+
+    def spread(low: float, high: float) -> torch.Tensor:
+        return 10 ** (low + (high - low) * torch.rand(100_000, generator=generator))
+
+    sigma, tolerance, mu = spread(-3, 3), spread(-6, 3), spread(-6, 4)
+    slopes = []
+    for dtype in (torch.float32, torch.float64):
+        mean = mu.to(dtype, copy=True).requires_grad_()
+        loss = BVMLoss(tolerance, density=density, eps=0.0, reduction="sum")
+        loss(mean, torch.zeros_like(mean), sigma.square().to(dtype)).backward()
+        slopes.append(mean.grad.double() * sigma)
+    single, double = slopes
+    assert ((single - double).abs() <= 2e-6 + 1e-4 * double.abs()).all()

@@ -60,13 +60,15 @@ def test_a_perfect_model_stays_inside_the_drawn_band() -> None:
     assert np.all(bold.observed < low)
 
 
-def test_the_band_is_that_of_the_smallest_sample() -> None:
+def test_samples_of_different_size_have_their_own_bands() -> None:
     curves = {
         str(n): metrics.reliability_curve(y_true=Y[:n], mean=MU[:n], std=S[:n]) for n in (200, 40)
     }
     ax = plots.reliability_diagram(curves, show_legend=False)
     assert ax.get_legend() is None
-    assert any("(n = 40)" in str(c.get_label()) for c in ax.collections)
+    labels = " ".join(str(c.get_label()) for c in ax.collections)
+    assert "(n = 40)" in labels
+    assert "(n = 200)" in labels
 
 
 def test_pit_bars_are_relative_frequencies() -> None:

@@ -73,9 +73,9 @@ def test_a_saved_model_predicts(
     assert not hasattr(loaded, "held_out_")
 
 
-def test_target_values_serve_as_well_as_a_name(
-    model: TableRegressor, houses: pd.DataFrame, tmp_path: Path
-) -> None:
+def test_target_values_serve_as_well_as_a_name(houses: pd.DataFrame, tmp_path: Path) -> None:
+    houses = houses.iloc[:30]
+    model = quick().fit(houses, "price")
     by_values = quick().fit(houses.drop(columns="price"), houses["price"])
     np.testing.assert_array_equal(by_values.predict(houses), model.predict(houses))
     houses.to_csv(tmp_path / "houses.csv", index=False)
@@ -84,7 +84,7 @@ def test_target_values_serve_as_well_as_a_name(
 
 
 def test_arrays_and_cross_validation(houses: pd.DataFrame) -> None:
-    X, y = houses.drop(columns="price"), houses["price"]
+    X, y = houses.drop(columns="price").iloc[:60], houses["price"].iloc[:60]
     assert np.isfinite(cross_val_score(quick(), X, y, cv=2)).all()
     rng = np.random.default_rng(0)
     numbers = rng.normal(size=(40, 2))
@@ -95,7 +95,7 @@ def test_arrays_and_cross_validation(houses: pd.DataFrame) -> None:
 def test_fitting_leaves_the_settings_alone(houses: pd.DataFrame) -> None:
     model = quick(ignore=["town"], bounds=(0, None))
     before = model.get_params()
-    model.fit(houses, "price")
+    model.fit(houses.iloc[:30], "price")
     assert model.get_params() == before == clone(model).get_params()
     assert "town" in model.schema_.ignored
 
@@ -130,8 +130,9 @@ def test_groups_are_held_out_together() -> None:
 def test_time_orders_what_is_held_out() -> None:
     rng = np.random.default_rng(0)
     t = np.arange(100.0)
+    walk = np.cumsum(rng.normal(size=100))  # neighbours in time tell almost all
     frame = pd.DataFrame({"t": rng.permutation(t), "x": rng.normal(size=100)})
-    frame["y"] = frame["t"] + rng.normal(size=100)
+    frame["y"] = walk[frame["t"].to_numpy(int)]
     mixed = quick().fit(frame, "y").held_out_.figures()["rmse"]
     in_blocks = quick(time="t").fit(frame, "y").held_out_.figures()["rmse"]
     assert in_blocks > mixed
@@ -173,3 +174,32 @@ def test_settings_that_cannot_be(houses: pd.DataFrame) -> None:
         quick(ignore="town").fit(houses, "price")
     with pytest.raises(ValueError, match="one value per row"):
         quick().fit(houses, [1.0, 2.0])
+
+
+def test_copies_groups_and_times_are_pointed_out(houses: pd.DataFrame) -> None:
+    some = houses.iloc[:30].assign(agent=[f"a{i % 6}" for i in range(30)])
+    frame = pd.concat([some, some.iloc[:4]], ignore_index=True)
+    model = quick().fit(frame, "price")
+    notes = " ".join(model.notes_)
+    assert "4 rows repeat another one in every column: copies were held out together." in notes
+    assert "'sold' looks like a time. If new rows will be later than these, pass --time" in notes
+    assert {(s.column, s.role) for s in model.suspects_} >= {("sold", "time")}
+    named = quick(time="sold").fit(frame, "price")
+    assert "looks like a time" not in " ".join(named.notes_)
+    assert "copies were held out together" not in " ".join(named.notes_)
+
+
+def test_a_column_can_be_insisted_on(houses: pd.DataFrame) -> None:
+    frame = houses.iloc[:30].assign(id=np.arange(30.0))
+    assert "id" in quick().fit(frame, "price").schema_.ignored
+    assert "id" in quick(use=["id"]).fit(frame, "price").schema_.names
+    with pytest.raises(TypeError, match="use must be a list"):
+        quick(use="id").fit(frame, "price")
+
+
+def test_a_typing_error_is_named_by_row_and_value(houses: pd.DataFrame) -> None:
+    frame = houses.iloc[:40].copy()
+    frame.loc[frame.index[7], "price"] = 999_999_999.0
+    notes = " ".join(quick().fit(frame, "price").notes_)
+    assert "999,999,999 in row 8" in notes
+    assert "(row 7" not in notes

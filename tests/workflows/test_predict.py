@@ -146,15 +146,15 @@ def test_ids_cannot_run_in_a_spreadsheet(
 
 def test_files_that_are_no_models(tmp_path: Path, new: Path) -> None:
     with pytest.raises(OptionError, match="does not exist"):
-        load_model(tmp_path / "absent.skops")
-    (tmp_path / "text.skops").write_text("hello")
+        load_model(tmp_path / "absent.accord")
+    (tmp_path / "text.accord").write_text("hello")
     with pytest.raises(ModelFileError, match="not a model"):
-        predict_table(tmp_path / "text.skops", new, output=tmp_path / "out.csv")
+        predict_table(tmp_path / "text.accord", new, output=tmp_path / "out.csv")
     from sklearn.linear_model import LinearRegression
 
-    save(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "other.skops")
+    save(LinearRegression().fit([[0.0], [1.0]], [0.0, 1.0]), tmp_path / "other.accord")
     with pytest.raises(OptionError, match="must come from 'accord fit', got a LinearRegression"):
-        predict_table(tmp_path / "other.skops", new, output=tmp_path / "out.csv")
+        predict_table(tmp_path / "other.accord", new, output=tmp_path / "out.csv")
 
 
 @pytest.mark.parametrize("link", [None, "symbolic", "hard"])
@@ -168,7 +168,7 @@ def test_no_output_is_an_input(
         out.hardlink_to(new)
     else:
         out = new
-    with pytest.raises(OptionError, match="is also an input"):
+    with pytest.raises(OptionError, match="which must not be overwritten"):
         predict_table(fitted.model, new, output=out, force=True)
     assert new.read_bytes() == before
 

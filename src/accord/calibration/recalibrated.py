@@ -5,7 +5,7 @@ from numbers import Integral
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import MetaEstimatorMixin, clone
 from sklearn.model_selection import BaseCrossValidator, KFold, ShuffleSplit
 from sklearn.utils import _safe_indexing, get_tags
@@ -17,7 +17,7 @@ from sklearn.utils.validation import (
 )
 
 from accord._checks import check_choice, check_count, check_probability
-from accord._types import Floats
+from accord._types import Floats, Indices
 from accord.calibration.calibrator import Calibrator
 from accord.calibration.conformal import Conformal
 from accord.calibration.isotonic import IsotonicCalibration
@@ -25,12 +25,10 @@ from accord.calibration.layers import ExtraLayers
 from accord.calibration.likelihood_ratio import LikelihoodRatio
 from accord.calibration.variance import VarianceScaling
 from accord.distributions import Distribution, concatenated, predictive_of
-from accord.estimators import DistributionalRegressor, fit_together
-from accord.estimators.distributional import target_names
+from accord.estimators import DistributionalRegressor, fit_together, target_names
 
 Method = Literal["variance", "isotonic", "layers", "conformal", "weighted-conformal"]
 Ratio = Callable[[Any], ArrayLike]
-Rows = NDArray[np.intp]
 
 
 class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore[misc]
@@ -154,7 +152,7 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
         rows = np.concatenate([rows for _, rows in held_out])
         return dist, _safe_indexing(X, rows), _fitting(y[rows], dist)
 
-    def _train(self, X: Any, y: Floats) -> list[tuple[Any, Rows]]:
+    def _train(self, X: Any, y: Floats) -> list[tuple[Any, Indices]]:
         """Models, each with the rows that it was not trained on; sets ``model_``."""
         every = np.arange(len(y))
         if isinstance(self.cv, str):
@@ -171,7 +169,7 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
         self.model_ = models[-1]
         return [(model, test) for model, (_, test) in zip(models, splits, strict=False)]
 
-    def _splits(self, X: Any, y: Floats) -> list[tuple[Rows, Rows]]:
+    def _splits(self, X: Any, y: Floats) -> list[tuple[Indices, Indices]]:
         if isinstance(self.cv, float):
             check_probability("cv", self.cv, strict=True, remedy="Use 0.2 to hold out a fifth.")
             splitter: Any = ShuffleSplit(1, test_size=self.cv, random_state=self.random_state)

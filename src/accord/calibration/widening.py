@@ -3,9 +3,10 @@
 import math
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accord._checks import check_probability
+from accord._types import Bools
 from accord.calibration.calibrator import as_floats, checked_targets
 from accord.distributions import Distribution
 
@@ -41,6 +42,6 @@ def widening_for(dist: Distribution, y: ArrayLike, *, coverage: float) -> float:
     return max(1.0, float(np.sort(factors)[rank - 1]))
 
 
-def widened(dist: Distribution, rows: NDArray[np.bool_], factor: float) -> Distribution:
+def widened(dist: Distribution, rows: Bools, factor: float) -> Distribution:
     """The same predictions, with deviations ``factor`` times as large in some rows."""
     return dist.rescaled(np.where(rows, factor, 1.0)) if factor > 1 else dist

@@ -122,8 +122,8 @@ def application() -> None:
     \b
     A first session:
       accord demo                                     # embedded data, a report in a minute
-      accord fit train.csv --target price             # writes model.skops and report.html
-      accord predict model.skops new.csv -o out.csv   # mean, interval and flags for each row
+      accord fit train.csv --target price             # writes model.accord and report.html
+      accord predict model.accord new.csv -o out.csv   # mean, interval and flags for each row
     """
 
 

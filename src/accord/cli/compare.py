@@ -1,6 +1,7 @@
 """``accord compare``: all methods on the same splits of a table."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -24,36 +25,33 @@ from accord.cli import options, terminal
     help="Only this method; may be repeated.  [default: all]",
 )
 @options.ignore
+@options.use
 @click.option(
     "--report",
     type=options.FILE,
     default=Path("comparison.html"),
     show_default=True,
-    help="The report, one HTML file.",
+    help="The report, one HTML file; its figures go beside it as .json.",
 )
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @click.option("--output", "-o", type=options.FILE, help="Also write the scores, .csv or .parquet.")
 @options.coverage
 @options.seed
-@options.encoding
+@options.dialect
 @options.threads
 @options.force
 @options.common
 def compare(
     table: Path,
-    target: str,
     splits: int,
     methods: tuple[str, ...],
-    ignore: tuple[str, ...],
     report: Path,
     no_report: bool,
     output: Path | None,
-    coverage: float,
-    seed: int,
-    encoding: str,
     force: bool,
     quiet: bool,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Train every method of this library (and NGBoost and CatBoost, if installed) on TABLE.
 
@@ -64,44 +62,31 @@ def compare(
     Example:
       accord compare houses.csv --target price --splits 5 -o scores.csv
     """
-    from contextlib import ExitStack
-
-    wanted = ([] if no_report else [report]) + ([output] if output is not None else [])
-    terminal.check_paths([table], wanted, force=force)
+    pages = [] if no_report else terminal.with_document(report)
+    wanted = pages + ([output] if output is not None else [])
+    terminal.check_files([table], wanted, force=force)
 
     from accord.report import compare_report
-    from accord.tables import atomic_output, check_output, refuse_unknown_suffix
+    from accord.tables import atomic_outputs, refuse_unknown_suffix
     from accord.workflows import KINDS, compare_methods
 
-    for path in wanted:
-        check_output(path, force=force)
     if output is not None:
         refuse_unknown_suffix(output)
     with terminal.progress(quiet=quiet) as progress:
         result = compare_methods(
-            table,
-            target=target,
-            n_splits=splits,
-            methods=methods or None,
-            ignore=ignore,
-            coverage=coverage,
-            seed=seed,
-            encoding=encoding,
-            progress=progress,
+            table, n_splits=splits, methods=methods or None, progress=progress, **settings
         )
-    with ExitStack() as files:
-        parts = {path: files.enter_context(atomic_output(path, force=force)) for path in wanted}
-        if not no_report:
-            parts[report].write_text(compare_report(result), encoding="utf-8")
+    with atomic_outputs(wanted, inputs=[table], force=force) as places:
+        if pages:
+            terminal.write_report(places, compare_report(result), result.to_json())
         if output is not None:
-            result.write_scores(parts[output])
+            result.write_scores(places[-1])
     if as_json:
         terminal.print_json(result.to_json())
         raise click.exceptions.Exit(1 if result.failures else 0)
     terminal.notes(result.notes, quiet=quiet)
     for kind in KINDS:
-        click.echo(terminal.table(*result.table(kind)) + "\n")
-    click.echo(result.conclusion())
-    if wanted:
-        click.echo(f"Wrote {' and '.join(map(str, wanted))}.")
+        terminal.say(terminal.table(*result.table(kind)) + "\n")
+    terminal.say(result.conclusion())
+    terminal.wrote(wanted)
     raise click.exceptions.Exit(1 if result.failures else 0)

@@ -21,8 +21,8 @@ from accord.cli import options, terminal
 def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> None:
     """Fit a model to the diabetes study that comes with scikit-learn, and predict new rows.
 
-    Writes patients.csv, model.skops, report.html, new-patients.csv and predictions.csv to a
-    folder, by the same calls as 'accord fit' and 'accord predict'.
+    Writes patients.csv, model.accord, report.html, report.json, new-patients.csv and
+    predictions.csv to a folder, by the same calls as 'accord fit' and 'accord predict'.
 
     \b
     Example:
@@ -39,7 +39,8 @@ def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> No
         terminal.print_json(result.to_json())
         return
     for step in result.steps:
-        click.echo(f"  $ {step}")
+        terminal.say(f"  $ {step}")
+    terminal.notes(result.fit.notes, quiet=quiet)
     terminal.print_verdict(result.fit.verdict)
-    click.echo(f"Predicted {result.predictions.n_rows} new rows: {result.predictions.path}")
-    click.echo(f"The report: {terminal.bold(str(result.report.absolute()))}")
+    terminal.say(f"Predicted {result.predictions.n_rows} new rows: {result.predictions.path}")
+    terminal.say(f"The report: {terminal.bold(str(result.report.absolute()))}")

@@ -1,6 +1,7 @@
 """``accord evaluate``: does a model hold on new labelled data, and have the data drifted?"""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -15,7 +16,7 @@ from accord.cli import options, terminal
     type=options.FILE,
     default=Path("evaluation.html"),
     show_default=True,
-    help="The report, one HTML file.",
+    help="The report, one HTML file; its figures go beside it as .json.",
 )
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @click.option(
@@ -25,7 +26,8 @@ from accord.cli import options, terminal
     help="Share of the values that intervals should contain.  [default: the model's]",
 )
 @options.by_name
-@options.encoding
+@options.strict
+@options.dialect
 @options.threads
 @options.force
 @options.common
@@ -34,41 +36,34 @@ def evaluate(
     table: Path,
     report: Path,
     no_report: bool,
-    coverage: float | None,
-    by_name: bool,
-    encoding: str,
     force: bool,
     quiet: bool,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Compare what MODEL predicts for TABLE with the target column of TABLE.
 
     \b
     Example:
-      accord evaluate model.skops sold-in-june.csv --report june.html
+      accord evaluate model.accord sold-in-june.csv --report june.html
     """
-    wanted = [] if no_report else [report]
-    terminal.check_paths([model, table], wanted, force=force)
+    wanted = [] if no_report else terminal.with_document(report)
+    terminal.check_files([model, table], wanted, force=force)
 
     from accord.report import evaluate_report
-    from accord.tables import atomic_output, check_output
+    from accord.tables import atomic_outputs
     from accord.workflows import evaluate_table
 
-    for path in wanted:
-        check_output(path, force=force)
     with terminal.progress(quiet=quiet) as progress:
-        result = evaluate_table(
-            model, table, coverage=coverage, by_name=by_name, encoding=encoding, progress=progress
-        )
-    for path in wanted:
-        with atomic_output(path, force=force) as part:
-            part.write_text(evaluate_report(result), encoding="utf-8")
+        result = evaluate_table(model, table, progress=progress, **settings)
+    if wanted:
+        with atomic_outputs(wanted, inputs=[model, table], force=force) as places:
+            terminal.write_report(places, evaluate_report(result), result.to_json())
     if as_json:
         terminal.print_json(result.to_json())
         return
     terminal.notes(result.warnings, quiet=quiet)
     terminal.print_verdict(result.verdict)
     for sentence in result.drift.sentences():
-        click.echo(sentence)
-    if wanted:
-        click.echo(f"Wrote {report}.")
+        terminal.say(sentence)
+    terminal.wrote(wanted)

@@ -1,6 +1,5 @@
 """``accord fit``: from a table to a model file and a report."""
 
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from accord.cli import options, terminal
     "--output",
     "-o",
     type=options.FILE,
-    default=Path("model.skops"),
+    default=Path("model.accord"),
     show_default=True,
     help="The model file.",
 )
@@ -25,7 +24,7 @@ from accord.cli import options, terminal
     type=options.FILE,
     default=Path("report.html"),
     show_default=True,
-    help="The report, one HTML file.",
+    help="The report, one HTML file; its figures go beside it as .json.",
 )
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @click.option(
@@ -92,8 +91,9 @@ from accord.cli import options, terminal
     help="Censored rows: the target is at most this.",
 )
 @options.ignore
+@options.use
 @options.seed
-@options.encoding
+@options.dialect
 @options.threads
 @options.force
 @options.common
@@ -112,6 +112,7 @@ def fit(
     Column types, missing values, categories and dates are taken care of. Each row is predicted by
     models that have not seen it, and the most unusual rows by models that have seen none of their
     kind: these are the figures in the report. The models that were judged are the ones saved.
+    A dash in place of TABLE is standard input.
 
     \b
     Examples:
@@ -121,26 +122,23 @@ def fit(
       accord fit tests.parquet --target life --lower-column censored_at
       accord fit big.csv --target y --time-budget 5m --json > result.json
     """
-    wanted = [output] if no_report else [output, report]
-    terminal.check_paths([table], wanted, force=force)
+    wanted = [output] if no_report else [output, *terminal.with_document(report)]
+    terminal.check_files([table], wanted, force=force)
 
     from accord.report import fit_report
-    from accord.tables import atomic_output, check_output
+    from accord.tables import atomic_outputs
     from accord.workflows import fit_table
 
-    for path in wanted:
-        check_output(path, force=force)
     with terminal.progress(quiet=quiet) as progress:
         result = fit_table(table, progress=progress, **settings)
     page = "" if no_report else fit_report(result)
-    with ExitStack() as files:
-        parts = [files.enter_context(atomic_output(path, force=force)) for path in wanted]
+    with atomic_outputs(wanted, inputs=[table], force=force) as parts:
         result.model.save(parts[0])
         if not no_report:
-            parts[1].write_text(page, encoding="utf-8")
+            terminal.write_report(parts[1:], page, result.to_json())
     if as_json:
         terminal.print_json(result.to_json() | {"outputs": [str(path) for path in wanted]})
         return
     terminal.notes(result.notes, quiet=quiet)
     terminal.print_verdict(result.verdict)
-    click.echo(f"Wrote {' and '.join(map(str, wanted))}.")
+    terminal.wrote(wanted)

@@ -154,8 +154,45 @@ seed = click.option(
     show_default=True,
     help="Same seed, same result.",
 )
+use = click.option(
+    "--use",
+    multiple=True,
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="A column to be used although it looks like a row number or like names of rows; may be "
+    "repeated.",
+)
+strict = click.option(
+    "--strict",
+    is_flag=True,
+    help="Refuse infinite and absurd values and unknown categories.  [default: predict and flag "
+    "their rows]",
+)
+
+
+def _delimiter(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
+    names = {"tab": "\t", "\\t": "\t", "space": " "}
+    return None if value is None else names.get(value, value)
+
+
+def dialect(command: Command) -> Command:
+    """How a CSV file is written."""
+    return encoding(delimiter(decimal(command)))
+
+
 encoding = click.option(
-    "--encoding", default="utf-8", show_default=True, help="Text encoding of a CSV file."
+    "--encoding", metavar="NAME", help="Text encoding of a CSV file.  [default: found out]"
+)
+delimiter = click.option(
+    "--delimiter",
+    metavar="SIGN",
+    callback=_delimiter,
+    help="What separates the cells of a CSV file: , ; | tab or space.  [default: found out]",
+)
+decimal = click.option(
+    "--decimal",
+    type=click.Choice([".", ","]),
+    help="The decimal mark of a CSV file.  [default: found out]",
 )
 by_name = click.option(
     "--by-name",

@@ -1,6 +1,7 @@
 """``accord predict``: a mean, intervals and a flag for each row of a table."""
 
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -34,7 +35,9 @@ from accord.cli import options, terminal
     help="A column to copy to the output.",
 )
 @options.by_name
+@options.strict
 @options.encoding
+@options.delimiter
 @options.threads
 @options.force
 @options.common
@@ -42,13 +45,10 @@ def predict(
     model: Path,
     table: Path,
     output: Path,
-    coverages: tuple[float, ...],
-    id_column: str | None,
-    by_name: bool,
-    encoding: str,
     force: bool,
     quiet: bool,
     as_json: bool,
+    **settings: Any,
 ) -> None:
     """Predict the rows of TABLE (CSV or Parquet; - for standard input) with MODEL, in their order.
 
@@ -58,34 +58,30 @@ def predict(
 
     \b
     Examples:
-      accord predict model.skops new.csv
-      accord predict model.skops new.parquet -o out.parquet --id house
-      accord predict model.skops new.csv --coverage 0.5 --coverage 0.95
-      cat new.csv | accord predict model.skops - -o - | head
+      accord predict model.accord new.csv
+      accord predict model.accord new.parquet -o out.parquet --id house
+      accord predict model.accord new.csv --coverage 0.5 --coverage 0.95
+      cat new.csv | accord predict model.accord - -o - | head
     """
-    with terminal.files([model, table], [output], force=force, as_json=as_json) as (
-        (_, source),
-        (target,),
-    ):
-        from accord.workflows import predict_table
+    piped = output == Path("-")
+    if as_json and piped:
+        raise terminal.Misused(
+            "--json and '-o -' both write to standard output. Choose one of them."
+        )
+    terminal.check_files([model, table], [output], force=force)
 
-        with terminal.progress(quiet=quiet) as progress:
-            result = predict_table(
-                model,
-                source,
-                output=target,
-                coverages=coverages,
-                id_column=id_column,
-                by_name=by_name,
-                encoding=encoding,
-                force=force or terminal.is_standard(output),
-                progress=progress,
-            )
+    from accord.workflows import predict_table
+
+    with terminal.progress(quiet=quiet) as progress:
+        result = predict_table(
+            model, table, output=output, force=force, progress=progress, **settings
+        )
     if as_json:
-        terminal.print_json(result.to_json() | {"output": str(output)})
+        terminal.print_json(result.to_json())
         return
     terminal.notes(result.warnings, quiet=quiet)
     unusual = f", {result.n_unusual:,} of them unusual" if result.n_unusual else ""
     rows = "1 row" if result.n_rows == 1 else f"{result.n_rows:,} rows"
-    where = "standard output" if terminal.is_standard(output) else output
-    click.echo(f"Predicted {rows}{unusual}. Wrote {where}.", err=terminal.is_standard(output))
+    terminal.say(f"Predicted {rows}{unusual}.", err=piped)
+    if not piped:
+        terminal.wrote([output])

@@ -1,10 +1,7 @@
 """What a person sees: progress with the time left, notes, results; or one JSON document."""
 
-import json
-import math
-import shutil
+import os
 import sys
-import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,13 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accord._paths import path_problem
+from accord._files import OptionError, check_inputs, check_outputs, printable
 from accord._progress import Progress, silent
+from accord._wording import json_text, listed_plainly
 
 if TYPE_CHECKING:
     from accord.workflows import Verdict
-
-STANDARD = Path("-")
 
 
 def _lines() -> "Progress":
@@ -81,19 +77,7 @@ def notes(lines: Iterable[str], *, quiet: bool, limit: int = 12) -> None:
 
 def print_json(document: dict[str, Any]) -> None:
     """One JSON document on standard output; what is not a number is null."""
-    click.echo(json.dumps(_plain(document), indent=2, ensure_ascii=False))
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(item) for item in value]
-    if hasattr(value, "tolist"):
-        return _plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    say(json_text(document))
 
 
 def table(header: list[str], rows: list[list[str]]) -> str:
@@ -126,10 +110,10 @@ MARKS = {"good": ("✓", "green"), "caution": ("!", "yellow"), "poor": ("✗", "
 def print_verdict(verdict: "Verdict") -> None:
     """The judgement with its sign (shape and colour say the same), and what supports it."""
     mark, colour = MARKS[verdict.level]
-    click.echo(click.style(f"{mark} {verdict.headline}", fg=colour, bold=True))
+    say(click.style(f"{mark} {verdict.headline}", fg=colour, bold=True))
     for sentence in (verdict.summary, *verdict.remarks):
         if sentence:
-            click.echo(sentence)
+            say(sentence)
 
 
 class Misused(click.ClickException):
@@ -138,42 +122,48 @@ class Misused(click.ClickException):
     exit_code = 2
 
 
-def check_paths(inputs: Sequence[Path], outputs: Sequence[Path], *, force: bool) -> None:
+def check_files(inputs: Sequence[Path], outputs: Sequence[Path], *, force: bool) -> None:
     """Refuse files that cannot be read or written, before anything heavy is imported."""
-    if problem := path_problem(inputs, outputs, force=force):
-        raise Misused(problem)
+    try:
+        check_inputs(inputs)
+        check_outputs(outputs, inputs=inputs, force=force)
+    except OptionError as error:
+        raise Misused(str(error)) from None
 
 
-def is_standard(path: Path) -> bool:
-    """Whether a path stands for standard input or output."""
-    return path == STANDARD
+def say(text: str, *, err: bool = False) -> None:
+    """A line of the result. Whatever could be written has been written by then."""
+    try:
+        click.echo(text, err=err)
+    except BrokenPipeError:
+        raise  # whoever read the output has gone: click ends the process quietly
+    except OSError as error:
+        if err:
+            return  # nobody is left to tell
+        # What is still in the buffer would fail once more when the process ends.
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        raise click.ClickException(
+            f"cannot print the result ({error.strerror}). The files that it names are written."
+        ) from None
 
 
-@contextmanager
-def files(
-    inputs: Sequence[Path], outputs: Sequence[Path], *, force: bool, as_json: bool = False
-) -> Iterator[tuple[list[Path], list[Path]]]:
-    """The files of a job, with a temporary one in place of each ``-``.
-
-    Standard input is read before, and standard output written after the work.
-    """
-    if as_json and any(is_standard(path) for path in outputs):
-        raise Misused("--json and '-o -' both write to standard output. Choose one of them.")
-    if sum(is_standard(path) for path in inputs) > 1:
-        raise Misused("only one input can be '-', standard input. Give a file for the others.")
-    named = [[p for p in paths if not is_standard(p)] for paths in (inputs, outputs)]
-    check_paths(*named, force=force)
-    with tempfile.TemporaryDirectory(prefix="accord-") as folder:
-        source, target = Path(folder) / "standard input", Path(folder) / "standard output.csv"
-        if len(named[0]) < len(inputs):
-            with source.open("wb") as file:
-                shutil.copyfileobj(sys.stdin.buffer, file)
-        yield (
-            [source if is_standard(path) else path for path in inputs],
-            [target if is_standard(path) else path for path in outputs],
+def with_document(report: Path) -> list[Path]:
+    """A report, and the JSON document of the same name that holds all that it shows."""
+    if report.suffix.lower() == ".json":
+        raise Misused(
+            f"the report is an HTML page, got {printable(report)}. Give a name that ends in .html; "
+            "its figures are written beside it as .json."
         )
-        if target.exists():
-            stream = sys.stdout.buffer
-            with target.open("rb") as file:
-                shutil.copyfileobj(file, stream)
-            stream.flush()
+    return [report, report.with_suffix(".json")]
+
+
+def write_report(places: Sequence[Path], page: str, document: dict[str, Any]) -> None:
+    """Write a page and its document to the places of :func:`with_document`."""
+    places[0].write_text(page, encoding="utf-8")
+    places[1].write_text(json_text(document) + "\n", encoding="utf-8")
+
+
+def wrote(paths: Sequence[Path]) -> None:
+    """The last line of a command: where its files are."""
+    if paths:
+        say(f"Wrote {listed_plainly([printable(path, limit=300) for path in paths])}.")

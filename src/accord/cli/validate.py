@@ -33,7 +33,11 @@ _column: dict[str, Any] = {"metavar": "COLUMN", "shell_complete": options.comple
     help='When model and data agree: "within 0.5", "within 5%", "at least", "inside 0 10", '
     '"exact"; joined by "and" and "or".',
 )
-@click.option("--report", type=options.FILE, help="Also write a report, one HTML file.")
+@click.option(
+    "--report",
+    type=options.FILE,
+    help="Also write a report, one HTML file; its figures go beside it as .json.",
+)
 @click.option(
     "--fail-below",
     "required",
@@ -41,7 +45,7 @@ _column: dict[str, Any] = {"metavar": "COLUMN", "shell_complete": options.comple
     metavar="SHARE",
     help="The agreement that is asked for; with less, the exit code is 1.",
 )
-@options.encoding
+@options.dialect
 @options.threads
 @options.force
 @options.common
@@ -63,17 +67,18 @@ def validate(
       accord validate rig.csv --truth y --mean m --lower lo --upper hi --rule "within 5%"
       accord validate rig.csv --truth y --mean m --rule "within 1" --fail-below 90% || exit 1
     """
-    wanted = [] if report is None else [report]
-    with terminal.files([predictions], wanted, force=force) as ((source,), _):
-        from accord.tables import atomic_output
-        from accord.workflows import validate_predictions
+    wanted = [] if report is None else terminal.with_document(report)
+    terminal.check_files([predictions], wanted, force=force)
 
-        result = validate_predictions(source, **settings)
-        for path in wanted:
-            from accord.report import validate_report
+    from accord.tables import atomic_outputs
+    from accord.workflows import validate_predictions
 
-            with atomic_output(path, force=force) as part:
-                part.write_text(validate_report(result), encoding="utf-8")
+    result = validate_predictions(predictions, **settings)
+    if wanted:
+        from accord.report import validate_report
+
+        with atomic_outputs(wanted, inputs=[predictions], force=force) as places:
+            terminal.write_report(places, validate_report(result), result.to_json())
     if as_json:
         terminal.print_json(result.to_json())
         raise click.exceptions.Exit(1 if result.failed else 0)
@@ -81,6 +86,5 @@ def validate(
     terminal.print_verdict(result.verdict)
     if result.belief is not None:
         terminal.print_verdict(result.belief)
-    if report is not None:
-        click.echo(f"Wrote {report}.")
+    terminal.wrote(wanted)
     raise click.exceptions.Exit(1 if result.failed else 0)

@@ -9,17 +9,9 @@ import torch
 from torch import Tensor
 
 from accord._types import Floats
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
-from accord.distributions.moments import (
-    spread_landmarks,
-)
+from accord.distributions.distribution import Pointwise, TensorMap, Variances
 from accord.distributions.reshaped import Reshaped
+from accord.distributions.wrapped import SameDensity
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
 _ROUNDING = 1e-9
@@ -49,7 +41,7 @@ class Ranks:
 
 
 @final
-class ConformalPredictive(Distribution):
+class ConformalPredictive(SameDensity):
     """Quantiles that hold with a finite-sample guarantee, and a density that goes with them.
 
     Quantiles are calibration scores, counted outwards, times σ from μ: an interval of coverage c
@@ -70,6 +62,8 @@ class ConformalPredictive(Distribution):
     **Shape**: that of ``density``, (N,) or (N, K); own_weight (N,) or (N, K).
     """
 
+    _base: Reshaped
+
     def __init__(
         self,
         density: Reshaped,
@@ -79,86 +73,41 @@ class ConformalPredictive(Distribution):
         share: int,
         own_weight: Tensor,
     ) -> None:
-        self._density, self._numpy = density, density._numpy
+        self._base, self._numpy = density, density._numpy
         self._below, self._above, self._share = below, above, share
         self._own_weight = own_weight
 
-    @property
-    def _reference(self) -> Tensor:
-        return self._density._reference
-
-    @property
-    def _width(self) -> int:
-        return self._density._width
-
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
-            _density=self._density._map(function, lead),
+            _base=self._base._map(function, lead),
             _own_weight=function(self._own_weight, lead),
         )
 
-    def _mean(self) -> Tensor:
-        return self._density._mean()
-
     def _variances(self) -> Variances:
-        return self._density._variances()
-
-    def _tolerance_variance(self) -> Tensor:
-        return self._density._tolerance_variance()
+        return self._base._variances()
 
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
-        return self._density._moments_through(function)
+        return self._base._moments_through(function)
 
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
-        return self._replace(_density=self._density._moved(shift, factor))
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._density,)
-
-    def _landmarks(self, *, far: bool) -> Tensor:
-        return spread_landmarks(self._density, far=far)
-
-    @property
-    def _n_uniforms(self) -> int:
-        return 1
-
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._density._from_uniforms(u)
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return self._density._tail_and_density(value, sign)
-
-    def _log_prob(self, value: Tensor) -> Tensor:
-        return self._density._log_prob(value)
-
-    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
-        return self._density._log_tail(value, sign)
-
-    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
-        return self._density._log_between(lower, upper)
-
-    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
-        return self._density._log_within(center, half_width)
+        return self._replace(_base=self._base._moved(shift, factor))
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         tail = torch.minimum(p, q)
         weight = self._own_weight.to(tail)
         below, above = (
-            self._density._by_column([r.bound(self._share * tail, weight) for r in ranks])
+            self._base._by_column([r.bound(self._share * tail, weight) for r in ranks])
             for ranks in (self._below, self._above)
         )
         score = torch.where(p < q, -below, above)
         _warn_of_infinite(score.isinf() & (tail > 0))
-        base = self._density._base
+        base = self._base._base
         std = base._variance().sqrt()
         quantile = base._mean() + std * score
         return quantile, quantile
 
-    def _draw(self, n: int, rng: Generator) -> Tensor:
-        return self._density._draw(n, rng)
-
     def _describe(self) -> str:
-        return f"{self._density!r}, {len(self._above[0].scores)} calibration rows"
+        return f"{self._base!r}, {len(self._above[0].scores)} calibration rows"
 
 
 def _warn_of_infinite(infinite: Tensor) -> None:

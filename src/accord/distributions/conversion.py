@@ -8,6 +8,7 @@ from torch import Tensor
 
 from accord._checks import check_finite, check_floating, check_not_empty
 
+Generator = np.random.Generator | np.random.RandomState
 Values: TypeAlias = Any
 """A numpy array (float64) or a tensor: the kind from which the distribution was built."""
 
@@ -84,3 +85,17 @@ def shown(tensor: Tensor) -> str:
         return f"<{' × '.join(map(str, tensor.shape))}>"
     values = tensor.detach().cpu().double().numpy()
     return np.array2string(values, precision=4, threshold=6, edgeitems=2, separator=", ")
+
+
+def as_index(part: Any) -> Any:
+    """One index of rows as torch takes it."""
+    if part is None or part is Ellipsis:
+        raise TypeError(f"rows must be an index, slice, array or mask, got {part}. Name the rows.")
+    if isinstance(part, int | slice | Tensor):
+        return part
+    return torch.from_numpy(np.array(part))
+
+
+def torch_generator(rng: Generator) -> torch.Generator:
+    """A torch generator seeded by the next number of a numpy generator."""
+    return torch.Generator().manual_seed(int.from_bytes(rng.bytes(8), "little") >> 1)

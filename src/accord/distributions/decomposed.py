@@ -7,20 +7,15 @@ from torch import Tensor
 
 from accord._checks import check_non_negative, check_trailing
 from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     shared_parts,
 )
+from accord.distributions.wrapped import SameDensity
 
 
 @final
-class Decomposed(Distribution):
+class Decomposed(SameDensity):
     """The base, of whose variance stated parts are disagreement and distance; the rest is noise.
 
     For predictions that know the parts but are not mixtures: var = noise² + disagreement² +
@@ -60,19 +55,6 @@ class Decomposed(Distribution):
                 "Pass standard deviations, not variances."
             )
 
-    @property
-    def base(self) -> Distribution:
-        """The distribution itself."""
-        return self._base
-
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
-
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
             _base=self._base._map(function, lead),
@@ -80,18 +62,12 @@ class Decomposed(Distribution):
             _distance=function(self._distance, lead),
         )
 
-    def _mean(self) -> Tensor:
-        return self._base._mean()
-
     def _variances(self) -> Variances:
         total = self._base._variance()
         disagreement = torch.minimum(self._disagreement**2, total)
         distance = torch.minimum(self._distance**2, total - disagreement)
         distance = torch.where(total.isinf(), self._distance**2, distance)
         return total - disagreement - distance, disagreement, distance
-
-    def _tolerance_variance(self) -> Tensor:
-        return self._base._tolerance_variance()
 
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
         mean, parts = self._base._moments_through(function)
@@ -104,40 +80,9 @@ class Decomposed(Distribution):
             _distance=factor * self._distance,
         )
 
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
-
-    def _landmarks(self, *, far: bool) -> Tensor:
-        return self._base._landmarks(far=far)
-
-    @property
-    def _n_uniforms(self) -> int:
-        return self._base._n_uniforms
-
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._base._from_uniforms(u)
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return self._base._tail_and_density(value, sign)
-
-    def _log_prob(self, value: Tensor) -> Tensor:
-        return self._base._log_prob(value)
-
-    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
-        return self._base._log_tail(value, sign)
-
-    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
-        return self._base._log_between(lower, upper)
-
-    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
-        return self._base._log_within(center, half_width)
-
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         quantile = self._base._quantile(p, q)
         return quantile, quantile
-
-    def _draw(self, n: int, rng: Generator) -> Tensor:
-        return self._base._draw(n, rng)
 
     def _describe(self) -> str:
         distance = f", distance={shown(self._distance)}" if bool(self._distance.any()) else ""

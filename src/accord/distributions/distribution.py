@@ -24,10 +24,9 @@ from accord._checks import (
     generator_from,
 )
 from accord._numerics import NORMAL
-from accord.distributions.conversion import Values, broadcast, to_tensor
+from accord.distributions.conversion import Generator, Values, as_index, broadcast, to_tensor
 from accord.distributions.inversion import invert, newton
 
-Generator = np.random.Generator | np.random.RandomState
 TensorMap = Callable[[Tensor, int], Tensor]
 Pointwise = Callable[[Tensor], Tensor]
 Variances = tuple[Tensor, Tensor, Tensor]
@@ -292,11 +291,7 @@ class Distribution(ABC):
         >>> Normal([0.0, 10.0], 1.0).rescaled(2.0, shift=0.5)
         Normal(mean=[ 0.5, 10.5], std=[2., 2.])
         """
-        stretch, move = (
-            self._convert(name, value).expand(self.shape)
-            for name, value in (("factor", factor), ("shift", shift))
-        )
-        check_positive("factor", stretch)
+        move, stretch = self._checked_move(shift, factor)
         mean, std = self._mean(), self._variance().sqrt()
         return self._moved(mean + move * std - stretch * mean, stretch)
 
@@ -307,12 +302,13 @@ class Distribution(ABC):
         >>> Normal([0.0, 10.0], 1.0).moved(1.0, 3.0)
         Normal(mean=[ 1., 31.], std=[3., 3.])
         """
-        move, stretch = (
-            self._convert(name, value).expand(self.shape)
-            for name, value in (("shift", shift), ("factor", factor))
-        )
+        return self._moved(*self._checked_move(shift, factor))
+
+    @final
+    def _checked_move(self, shift: Values, factor: Values) -> tuple[Tensor, Tensor]:
+        move, stretch = self._convert("shift", shift), self._convert("factor", factor)
         check_positive("factor", stretch)
-        return self._moved(move, stretch)
+        return move.expand(self.shape), stretch.expand(self.shape)
 
     def __len__(self) -> int:
         if not self.shape:
@@ -321,7 +317,7 @@ class Distribution(ABC):
 
     def __getitem__(self, rows: Any) -> Self:
         """The selected rows: an index, a slice, an index array, a mask, or a tuple of these."""
-        index = tuple(_as_index(part) for part in (rows if isinstance(rows, tuple) else (rows,)))
+        index = tuple(as_index(part) for part in (rows if isinstance(rows, tuple) else (rows,)))
         if len(index) > len(self.shape):
             raise IndexError(
                 f"at most {len(self.shape)} indices fit the shape {self.shape}, got {len(index)}. "
@@ -448,38 +444,5 @@ class Distribution(ABC):
         return found - sign * (tail - tail.detach()) / density
 
 
-class Smoothable(Distribution):
-    """A distribution whose probabilities can be averaged over a moving window in closed form."""
-
-    @abstractmethod
-    def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
-        """log of the mean density over |v − value| ≤ half_width, the density where it is 0."""
-
-    @abstractmethod
-    def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
-        """log of the mean of P(Y ≤ v), or P(Y ≥ v) for sign −1, over |v − value| ≤ half_width."""
-
-    @abstractmethod
-    def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
-        """log of the mean of P(|Y − c| ≤ half_width) over |c − center| ≤ window."""
-
-    @abstractmethod
-    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
-        """log of the mean of P(lower + u ≤ Y ≤ upper + u) over |u| ≤ window; finite bounds."""
-
-
-def torch_generator(rng: Generator) -> torch.Generator:
-    """A torch generator seeded by the next number of a numpy generator."""
-    return torch.Generator().manual_seed(int.from_bytes(rng.bytes(8), "little") >> 1)
-
-
 def _rows_of(rows: slice | Tensor) -> TensorMap:
     return lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)]
-
-
-def _as_index(part: Any) -> Any:
-    if part is None or part is Ellipsis:
-        raise TypeError(f"rows must be an index, slice, array or mask, got {part}. Name the rows.")
-    if isinstance(part, int | slice | Tensor):
-        return part
-    return torch.from_numpy(np.array(part))

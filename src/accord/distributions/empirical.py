@@ -6,19 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord.distributions.conversion import Values, shown, to_tensors
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    Smoothable,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator, Values, shown, to_tensors
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     logs_to_tail_and_density,
     quantile_rows,
 )
+from accord.distributions.smoothed import Smoothable
 
 
 @final

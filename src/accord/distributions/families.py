@@ -25,16 +25,8 @@ from accord._numerics import (
     log_within,
     student_t,
 )
-from accord.distributions.conversion import Values, shown, to_tensors
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    Smoothable,
-    TensorMap,
-    Variances,
-    torch_generator,
-)
+from accord.distributions.conversion import Generator, Values, shown, to_tensors, torch_generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     FAR_LEVELS,
     NEAR_LEVELS,
@@ -42,6 +34,7 @@ from accord.distributions.moments import (
     quantile_rows,
     score_levels,
 )
+from accord.distributions.smoothed import Smoothable
 
 _FLOOR = "Use a small positive floor."
 _LEAST = 1e-290  # variances beyond it, or its inverse, have lost digits to the range of floats
@@ -339,7 +332,9 @@ def with_moments(family: str, mean: Values, std: Values, df: float | None = None
     array([2.])
     """
     standard = family_with_variance(family, df)
-    return of_family(standard, mean, std / math.sqrt(standard.variance))
+    (location, deviation), from_numpy = to_tensors(mean=mean, std=std)
+    made = of_family(standard, location, deviation / math.sqrt(standard.variance))
+    return made._replace(_numpy=from_numpy)
 
 
 def gaussian_match(distribution: Distribution) -> Normal:

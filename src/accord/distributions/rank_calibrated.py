@@ -8,20 +8,15 @@ from torch import Tensor
 
 from accord._checks import check_probability
 from accord._types import Floats
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
+from accord.distributions.wrapped import SameDensity
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
 _ROUNDING = 1e-9
 
 
 @final
-class RankCalibrated(Distribution):
+class RankCalibrated(SameDensity):
     """The base, its central intervals by rank among those that held-out rows needed.
 
     ``needed`` has, for each of n held-out rows, the coverage |2F(y) − 1| of the narrowest central
@@ -48,11 +43,6 @@ class RankCalibrated(Distribution):
         self._base, self._numpy = base, base._numpy
         self._needed = np.sort(values)
 
-    @property
-    def base(self) -> Distribution:
-        """The distribution before its intervals were moved."""
-        return self._base
-
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
         tail = (1 - self._moved_coverage(coverage)) / 2
@@ -70,62 +60,17 @@ class RankCalibrated(Distribution):
         found = torch.where(rank > n, torch.maximum(found, coverage), found)
         return torch.where(rank < 1, 0.0, found)
 
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
-
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(_base=self._base._map(function, lead))
 
-    def _mean(self) -> Tensor:
-        return self._base._mean()
-
     def _variances(self) -> Variances:
         return self._base._variances()
-
-    def _tolerance_variance(self) -> Tensor:
-        return self._base._tolerance_variance()
 
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
         return self._base._moments_through(function)
 
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         return self._replace(_base=self._base._moved(shift, factor))
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
-
-    def _landmarks(self, *, far: bool) -> Tensor:
-        return self._base._landmarks(far=far)
-
-    @property
-    def _n_uniforms(self) -> int:
-        return self._base._n_uniforms
-
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._base._from_uniforms(u)
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return self._base._tail_and_density(value, sign)
-
-    def _log_prob(self, value: Tensor) -> Tensor:
-        return self._base._log_prob(value)
-
-    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
-        return self._base._log_tail(value, sign)
-
-    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
-        return self._base._log_between(lower, upper)
-
-    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
-        return self._base._log_within(center, half_width)
-
-    def _draw(self, n: int, rng: Generator) -> Tensor:
-        return self._base._draw(n, rng)
 
     def _describe(self) -> str:
         return f"{self._base!r}, {len(self._needed)} held-out rows"

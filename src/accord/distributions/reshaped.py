@@ -13,13 +13,8 @@ from torch import Tensor
 
 from accord._numerics import NORMAL, StandardFamily, log_between
 from accord._types import Floats
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     PANELS,
     logs_to_tail_and_density,
@@ -27,6 +22,7 @@ from accord.distributions.moments import (
     shared_parts,
     spread_landmarks,
 )
+from accord.distributions.wrapped import Wrapped
 
 _MAX_KNOTS = 25
 # The steepest a curve may be: scores that coincide would give an infinite density.
@@ -162,7 +158,7 @@ _NODES = 8
 
 
 @final
-class Reshaped(Distribution):
+class Reshaped(Wrapped):
     """The base with its cdf F replaced by G = Φ ∘ T ∘ Φ⁻¹ ∘ F, T a monotone curve between scores.
 
     With z(y) = Φ⁻¹(F(y)) its density is g(y) = f(y) T'(z) φ(T(z)) / φ(z): positive wherever the
@@ -196,19 +192,6 @@ class Reshaped(Distribution):
         self._column = column.expand(base.shape)
         self._known: tuple[Tensor, Tensor] | None = None
 
-    @property
-    def base(self) -> Distribution:
-        """The distribution before reshaping."""
-        return self._base
-
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
-
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
             _base=self._base._map(function, lead),
@@ -230,9 +213,6 @@ class Reshaped(Distribution):
 
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         return self._replace(_base=self._base._moved(shift, factor), _known=None)
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
 
     def _landmarks(self, *, far: bool) -> Tensor:
         return spread_landmarks(self, far=far)

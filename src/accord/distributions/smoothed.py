@@ -1,5 +1,6 @@
 """A distribution smoothed by its tolerance: what the ε-BVM is the likelihood of."""
 
+from abc import abstractmethod
 from typing import Self, final
 
 import numpy as np
@@ -7,26 +8,39 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative, check_trailing
-from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    Smoothable,
-    TensorMap,
-    Variances,
-    torch_generator,
-)
+from accord.distributions.conversion import Generator, Values, shown, torch_generator
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     logs_to_tail_and_density,
     mean_and_variance,
 )
+from accord.distributions.wrapped import Wrapped
 
 _BOX_NODES = 6
 
 
+class Smoothable(Distribution):
+    """A distribution whose probabilities can be averaged over a moving window in closed form."""
+
+    @abstractmethod
+    def _log_smoothed_prob(self, value: Tensor, half_width: Tensor) -> Tensor:
+        """log of the mean density over |v − value| ≤ half_width, the density where it is 0."""
+
+    @abstractmethod
+    def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
+        """log of the mean of P(Y ≤ v), or P(Y ≥ v) for sign −1, over |v − value| ≤ half_width."""
+
+    @abstractmethod
+    def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
+        """log of the mean of P(|Y − c| ≤ half_width) over |c − center| ≤ window."""
+
+    @abstractmethod
+    def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
+        """log of the mean of P(lower + u ≤ Y ≤ upper + u) over |u| ≤ window; finite bounds."""
+
+
 @final
-class Smoothed(Distribution):
+class Smoothed(Wrapped):
     """The base convolved with Uniform(−ε, ε): the distribution of Y + εU with U uniform on (−1, 1).
 
     Its density is the probability of agreement within ε, per unit of y,
@@ -56,6 +70,8 @@ class Smoothed(Distribution):
     (array([1., 1.]), array([0.    , 1.7321]))
     """
 
+    _base: Smoothable
+
     def __init__(self, base: Distribution, tolerance: Values, *, distance: bool = False) -> None:
         if not isinstance(base, Smoothable):
             raise TypeError(
@@ -70,22 +86,9 @@ class Smoothed(Distribution):
         self._tolerance, self._from_distance = eps.expand(base.shape), distance
 
     @property
-    def base(self) -> Distribution:
-        """The distribution before smoothing."""
-        return self._base
-
-    @property
     def tolerance(self) -> Values:
         """The half-width ε of the box, per row."""
         return self._answer(self._tolerance)
-
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
@@ -126,9 +129,6 @@ class Smoothed(Distribution):
         return self._replace(
             _base=self._base._moved(shift, factor), _tolerance=factor * self._tolerance
         )
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
 
     def _landmarks(self, *, far: bool) -> Tensor:
         inner = self._base._landmarks(far=far)

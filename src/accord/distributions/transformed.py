@@ -9,17 +9,12 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_finite, check_positive
-from accord.distributions.conversion import shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator, shown
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     logs_to_tail_and_density,
 )
+from accord.distributions.wrapped import Wrapped
 
 
 class Transform(ABC):
@@ -135,7 +130,7 @@ def _power(z: Tensor, lam: float) -> Tensor:
 
 
 @final
-class Transformed(Distribution):
+class Transformed(Wrapped):
     """Y = h(Z) for Z of the base and an increasing h: a target modelled on another scale.
 
     Its density has the Jacobian, g(y) = f(h⁻¹(y)) / h'(h⁻¹(y)); quantiles are mapped. Mean and
@@ -159,22 +154,9 @@ class Transformed(Distribution):
         self._stretch = torch.ones_like(base._reference)
 
     @property
-    def base(self) -> Distribution:
-        """The distribution of Z."""
-        return self._base
-
-    @property
     def transform(self) -> Transform:
         """The function h."""
         return self._transform
-
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
@@ -211,9 +193,6 @@ class Transformed(Distribution):
         return self._replace(
             _shift=shift + factor * self._shift, _stretch=factor * self._stretch, _known=None
         )
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
 
     def _landmarks(self, *, far: bool) -> Tensor:
         return self._forward(self._base._landmarks(far=far))

@@ -2,38 +2,37 @@
 
 from typing import Self, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from accord._checks import check_ordered, check_trailing
-from accord.distributions.conversion import Values, shown
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator, Values, shown
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     logs_to_tail_and_density,
     moments_by_quantiles,
     shared_parts,
     spread_landmarks,
 )
+from accord.distributions.partial_moments import beyond
+from accord.distributions.wrapped import Wrapped
 
 _LEAST_LOG_MASS = -27.6  # a probability of 1e-12
+_ENOUGH_LOG_MASS = -2.3  # with a tenth of the probability left, subtraction keeps its digits
 _WHOLE = 1e-10  # rows with less than this outside the bounds keep the moments of the base
 
 
 @final
-class Truncated(Distribution):
+class Truncated(Wrapped):
     """The base given that it lies between bounds, f(y)/P(lower ≤ Y ≤ upper) inside them.
 
     For targets that cannot be otherwise (a price is positive, a share at most 1). Quantiles, draws
-    and the mean lie inside. Mean and variance come from quadrature between quantiles (to about 1e-6
-    of the standard deviation) in rows where the bounds cut anything off; the parts of the variance
-    have the base's proportions. Where the base has less than 1e-12 of its probability between the
-    bounds, its median is first moved to the nearest of them.
+    and the mean lie inside. Mean and variance are the base's without what is cut off, in closed
+    form for normal, log-normal and Student-t curves and their mixtures, otherwise (and where next
+    to nothing is left) by quadrature between quantiles, to about 1e-6 of the standard deviation;
+    the parts of the variance have the base's proportions. Where the base has less than 1e-12 of its
+    probability between the bounds, its median is first moved to the nearest of them.
 
     **Shape**: that of the base; bounds scalar or of its trailing shape, −inf or inf for none.
 
@@ -69,11 +68,6 @@ class Truncated(Distribution):
         return self._base._moved(move.to(self._lower), torch.ones_like(self._lower))
 
     @property
-    def base(self) -> Distribution:
-        """The distribution before it was cut."""
-        return self._base
-
-    @property
     def lower(self) -> Values:
         """The lower bound per row."""
         return self._answer(self._lower)
@@ -82,14 +76,6 @@ class Truncated(Distribution):
     def upper(self) -> Values:
         """The upper bound per row."""
         return self._answer(self._upper)
-
-    @property
-    def _reference(self) -> Tensor:
-        return self._base._reference
-
-    @property
-    def _width(self) -> int:
-        return self._base._width
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
@@ -112,13 +98,34 @@ class Truncated(Distribution):
             mean, variance = flat._base._mean().clone(), flat._base._variance().clone()
             log_mass = flat._base._evaluate("_log_between", flat._lower, flat._upper)
             cut = torch.nonzero(log_mass < -_WHOLE).squeeze(-1)
+            easy = cut[log_mass[cut] > _ENOUGH_LOG_MASS]
+            if self._numpy and len(easy) and flat._rows(easy)._by_subtraction(mean, variance, easy):
+                cut = cut[log_mass[cut] <= _ENOUGH_LOG_MASS]
             if len(cut):
-                part = flat._map(lambda tensor, lead: tensor[(slice(None),) * lead + (cut,)])
-                some_mean, parts = moments_by_quantiles(part, lambda y: y, flat._base[cut])
+                some_mean, parts = moments_by_quantiles(
+                    flat._rows(cut), lambda y: y, flat._base[cut]
+                )
                 mean[cut] = some_mean.to(mean)
                 variance[cut] = (parts[0] + parts[1] + parts[2]).to(variance)
             self._known = mean.reshape(self.shape), variance.reshape(self.shape)
         return self._known
+
+    def _rows(self, rows: Tensor) -> Self:
+        return self._map(lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)])
+
+    def _by_subtraction(self, mean: Tensor, variance: Tensor, rows: Tensor) -> bool:
+        """Take from the base's moments what lies beyond the bounds; whether that was possible."""
+        center = mean[rows]
+        below = beyond(self._base, self._lower, center, above=False)
+        above = beyond(self._base, self._upper, center, above=True)
+        if below is None or above is None:
+            return False
+        mass = 1 - below.mass - above.mass
+        move = -(below.first + above.first) / mass
+        second = (variance[rows].double().numpy() - below.second - above.second) / mass
+        mean[rows] = center + torch.from_numpy(move).to(mean)
+        variance[rows] = torch.from_numpy(np.maximum(second - move**2, 0.0)).to(variance)
+        return True
 
     def _tolerance_variance(self) -> Tensor:
         return self._base._tolerance_variance() * self._moments()[1] / self._base._variance()
@@ -133,9 +140,6 @@ class Truncated(Distribution):
             _upper=shift + factor * self._upper,
             _known=None,
         )
-
-    def _inner(self) -> tuple[Distribution, ...]:
-        return (self._base,)
 
     def _landmarks(self, *, far: bool) -> Tensor:
         marks = spread_landmarks(self, far=far)

@@ -10,14 +10,8 @@ from scipy import special
 from torch import Tensor
 
 from accord._checks import check_positive
-from accord.distributions.conversion import Values, shown, to_tensors
-from accord.distributions.distribution import (
-    Distribution,
-    Generator,
-    Pointwise,
-    TensorMap,
-    Variances,
-)
+from accord.distributions.conversion import Generator, Values, shown, to_tensors
+from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
 from accord.distributions.moments import (
     FAR_LEVELS,
     NEAR_LEVELS,

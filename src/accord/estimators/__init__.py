@@ -2,7 +2,7 @@
 
 from accord.estimators.bvm import BVMRegressor
 from accord.estimators.deep import DeepEnsembleRegressor, MSEEnsembleRegressor
-from accord.estimators.distributional import DistributionalRegressor, Uncertainty
+from accord.estimators.distributional import DistributionalRegressor, Uncertainty, target_names
 from accord.estimators.ensemble import NetworkEnsembleRegressor
 from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
@@ -27,4 +27,5 @@ __all__ = [
     "fit_together",
     "stated_half_width",
     "target_knowledge",
+    "target_names",
 ]

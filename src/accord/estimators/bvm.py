@@ -18,6 +18,7 @@ from accord.estimators.ensemble import (
     NetworkEnsembleRegressor,
     Rows,
     TrainingPlan,
+    warn_if_useless,
 )
 from accord.estimators.predictive import (
     Combine,
@@ -64,7 +65,14 @@ _LEARNT_FROM = 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BVMRegressor(NetworkEnsembleRegressor):
+class _Tolerance:
+    """The most important setting: fields of the last base come first in the signature."""
+
+    tolerance: Tolerance = "local"
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
     """Ensemble of networks trained on the probability of agreement with the data.
 
     Each member predicts a mean and a variance per row and minimises −log P(|ŷ − t| ≤ ε). The
@@ -78,15 +86,41 @@ class BVMRegressor(NetworkEnsembleRegressor):
             ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
             lets it grow away from the data (:mod:`accord.estimators.tolerance`). Tolerances that
             differ by row go to ``fit(y_tolerance=...)``.
-        family: Predictive family of a member.
+        n_members: Networks in the ensemble.
+        hidden: Units of each hidden layer.
+        epochs: Passes through the training rows.
+        random_state: Seed of everything random; the same seed gives the same model.
+        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+        dropout: Share of hidden units dropped in training.
+        target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
+            they are (``"none"``).
+        batch_size: Rows per step.
+        optimizer: ``"adam"`` or ``"adamw"``.
+        learning_rate: Step size of the optimizer.
+        weight_decay: Of the optimizer.
+        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
+        clip_norm: Largest norm of each member's gradient; None for no limit.
+        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
+            restore its best state.
+        validation_fraction: Share of the rows held out for early stopping.
+        patience: Epochs without improvement before a member stops.
+        warm_start: Let ``fit`` go on from the networks of the last one.
+        device: Where torch trains and predicts.
+        dtype: Precision of the networks.
+        memory_budget: Bytes; larger stacks of networks are trained in slices.
+        verbose: 1 for a progress bar.
+        family: Predictive family of a member: ``"normal"``, ``"laplace"``, ``"logistic"`` or
+            ``"student-t"``.
         df: Degrees of freedom of the Student-t family.
         predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
         combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
-        mean_head, variance_head: From raw outputs to mean and variance of scaled targets.
+        mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
+            ``"sigmoid"``, which confines it to the training range.
+        variance_head: From raw output to the variance of the scaled target: ``"sigmoid"``,
+            ``"softplus"`` or ``"exp"``.
         variance_floor: Added to every variance, in scaled units (a share of the squared range or
             of the squared standard deviation), so that none collapses. It bounds how sure a member
             may be: with 1e-6, σ is never below a thousandth of the scale.
-        Others as in :class:`~accord.estimators.ensemble.NetworkEnsembleRegressor`.
 
     Attributes:
         tolerance_: ε in use, in the target's units (ε₀ if local; the members' mean if learnt; the
@@ -106,7 +140,6 @@ class BVMRegressor(NetworkEnsembleRegressor):
         True
     """
 
-    tolerance: Tolerance = "local"
     family: FamilyName = "normal"
     df: float | None = None
     predictive: Literal["smoothed", "model"] = "smoothed"
@@ -239,7 +272,9 @@ class BVMRegressor(NetworkEnsembleRegressor):
         goes_on: bool = False,
     ) -> TrainingPlan:
         def finish(trained: list[Trained]) -> None:
-            self._keep(trained[0], *self._scalings(candidate.rows, goes_on))
+            scalings = self._scalings(candidate.rows, goes_on)
+            self._keep(trained[0], *scalings)
+            warn_if_useless(self.history_, scalings[1].scaled(candidate.rows.y))
             if not goes_on:
                 self._keep_tolerance(candidate, curve)
             self._keep_learnt_tolerance(trained[0])

@@ -3,17 +3,35 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accord._types import Floats
 from accord.distributions import Distribution
+
+if TYPE_CHECKING:
+    # scikit-learn has no types, and an untyped base would switch off the checks of calls: this is
+    # what its regressors can do.
+    class _Regressor:
+        def get_params(self, deep: bool = True) -> dict[str, Any]: ...
+
+        def set_params(self, **params: Any) -> Self: ...
+
+        def score(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> float: ...
+
+        def __sklearn_tags__(self) -> Tags: ...
+
+        def __getstate__(self) -> dict[str, Any]: ...
+else:
+    from sklearn.base import BaseEstimator, RegressorMixin
+
+    class _Regressor(RegressorMixin, BaseEstimator):
+        """A regressor of scikit-learn."""
 
 
 class Uncertainty(NamedTuple):
@@ -28,7 +46,7 @@ class Uncertainty(NamedTuple):
     total: Floats
 
 
-class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: ignore[misc]
+class DistributionalRegressor(_Regressor, ABC):
     """A regressor whose prediction for a row is a distribution; the rest follows from it.
 
     Concrete classes learn in ``fit`` and answer in ``_predictive``, for rows checked already.
@@ -49,7 +67,16 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         """
         return self._predictive(self._checked(X))
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @overload
+    def predict(self, X: Any, return_std: Literal[False] = False) -> Floats: ...
+
+    @overload
+    def predict(self, X: Any, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+
+    @overload
+    def predict(self, X: Any, return_std: bool) -> Floats | tuple[Floats, Floats]: ...
+
+    def predict(self, X: Any, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
         """Predictive mean, and with ``return_std`` the standard deviation, noise included.
 
         **Shape**: (N,), or (N, T) if fitted on several outputs.
@@ -57,7 +84,13 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         dist = self.predict_dist(X)
         return (dist.mean, dist.std) if return_std else dist.mean
 
-    def predict_interval(self, X: Any, coverage: float = 0.95) -> Any:
+    @overload
+    def predict_interval(self, X: pd.DataFrame, coverage: float = ...) -> pd.DataFrame: ...
+
+    @overload
+    def predict_interval(self, X: ArrayLike, coverage: float = ...) -> Floats: ...
+
+    def predict_interval(self, X: Any, coverage: float = 0.95) -> pd.DataFrame | Floats:
         """Central intervals that hold the target with probability ``coverage``.
 
         **Shape**: (N, 2), or (N, T, 2) if fitted on several outputs. A DataFrame gives a
@@ -69,7 +102,15 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
     def _bounds(self, X: Floats, coverage: float) -> Floats:
         return np.asarray(self._predictive(X).interval(coverage))
 
-    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> Any:
+    @overload
+    def predict_quantiles(
+        self, X: pd.DataFrame, alpha: float | Sequence[float]
+    ) -> pd.DataFrame: ...
+
+    @overload
+    def predict_quantiles(self, X: ArrayLike, alpha: float | Sequence[float]) -> Floats: ...
+
+    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> pd.DataFrame | Floats:
         """Quantiles at the levels ``alpha``, each in (0, 1).
 
         **Shape**: (N, len(alpha)), or (N, T, len(alpha)) if fitted on several outputs. A DataFrame
@@ -79,7 +120,13 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         values = np.asarray(self.predict_dist(X).quantile(levels))
         return self._framed(X, values, [f"{level:g}" for level in levels])
 
-    def predict_uncertainty(self, X: Any) -> Any:
+    @overload
+    def predict_uncertainty(self, X: pd.DataFrame) -> pd.DataFrame: ...
+
+    @overload
+    def predict_uncertainty(self, X: ArrayLike) -> Uncertainty: ...
+
+    def predict_uncertainty(self, X: Any) -> pd.DataFrame | Uncertainty:
         """Mean, aleatoric, epistemic and total uncertainty of each row.
 
         A DataFrame gives a DataFrame with its index, anything else an :class:`Uncertainty`.
@@ -88,7 +135,7 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         parts = Uncertainty(dist.mean, dist.aleatoric, dist.epistemic, dist.std)
         if not isinstance(X, pd.DataFrame):
             return parts
-        return self._framed(X, np.stack(parts, axis=-1), list(Uncertainty._fields))
+        return pd.DataFrame(self._framed(X, np.stack(parts, axis=-1), list(Uncertainty._fields)))
 
     def log_score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-density of the targets under their predictions; higher is better."""
@@ -105,7 +152,7 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         save(self, path)
 
     def __sklearn_tags__(self) -> Tags:
-        tags: Tags = super().__sklearn_tags__()
+        tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True
         return tags
 
@@ -139,7 +186,7 @@ class DistributionalRegressor(RegressorMixin, BaseEstimator, ABC):  # type: igno
         """(…, N, T) as the user gave the targets: without the last axis for a single one."""
         return values[..., 0] if self.single_output_ else values
 
-    def _framed(self, X: Any, values: Floats, names: list[str]) -> Any:
+    def _framed(self, X: Any, values: Floats, names: list[str]) -> pd.DataFrame | Floats:
         """``values`` as a DataFrame if ``X`` is one: its index, a column per name and target."""
         if not isinstance(X, pd.DataFrame):
             return values

@@ -4,6 +4,7 @@ A concrete estimator states in ``_plan`` which tasks it wants trained and what i
 result. ``fit`` trains that plan alone; :func:`accord.estimators.fit_together` trains many at once.
 """
 
+import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -13,10 +14,17 @@ from typing import Any, Literal, Self
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
-from accord._checks import check_choice, check_count, check_non_negative, check_positive
+from accord._checks import (
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
 from accord._types import Floats
 from accord.estimators.distributional import DistributionalRegressor
 from accord.training import (
@@ -24,6 +32,7 @@ from accord.training import (
     Activation,
     Architecture,
     EpochReport,
+    GaussianLikelihood,
     Listener,
     Objective,
     Optimizer,
@@ -122,28 +131,36 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
     Args:
         n_members: Networks in the ensemble.
         hidden: Units of each hidden layer.
-        activation: Of the hidden layers.
+        epochs: Passes through the training rows.
+        random_state: Seed of everything random; the same seed gives the same model.
+        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
         dropout: Share of hidden units dropped in training.
         target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
             they are (``"none"``).
-        epochs, batch_size, optimizer, learning_rate, weight_decay, schedule, clip_norm: Of
-            training; ``clip_norm`` bounds each member's gradient.
-        early_stopping: Stop a member once its loss on held-out rows has not improved for
-            ``patience`` epochs, and restore its best state; ``validation_fraction`` of the rows
-            are held out for that.
-        device, dtype, memory_budget: Where and how the stack is trained; larger stacks than
-            ``memory_budget`` bytes are trained in slices.
+        batch_size: Rows per step.
+        optimizer: ``"adam"`` or ``"adamw"``.
+        learning_rate: Step size of the optimizer.
+        weight_decay: Of the optimizer.
+        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
+        clip_norm: Largest norm of each member's gradient; None for no limit.
+        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
+            restore its best state.
+        validation_fraction: Share of the rows held out for early stopping.
+        patience: Epochs without improvement before a member stops.
         warm_start: Let ``fit`` go on from the networks of the last one.
-        random_state: Seed of everything random.
+        device: Where torch trains and predicts.
+        dtype: Precision of the networks.
+        memory_budget: Bytes; larger stacks of networks are trained in slices.
         verbose: 1 for a progress bar.
     """
 
     n_members: int = 5
     hidden: Sequence[int] = (50,)
+    epochs: int = 40
+    random_state: int | np.random.RandomState | None = None
     activation: Activation = "relu"
     dropout: float = 0.0
     target_scaling: TargetScaling = "range"
-    epochs: int = 40
     batch_size: int = 16
     optimizer: Optimizer = "adam"
     learning_rate: float = 3e-3
@@ -153,11 +170,10 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
     early_stopping: bool = False
     validation_fraction: float = 0.1
     patience: int = 10
+    warm_start: bool = False
     device: str = "cpu"
     dtype: Literal["float32", "float64"] = "float32"
     memory_budget: int = 2 * 2**30
-    warm_start: bool = False
-    random_state: int | np.random.RandomState | None = None
     verbose: int = 0
 
     parameters_: list[NDArray[Any]] = field(init=False)
@@ -184,8 +200,16 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
     def _check_settings(self) -> None:
         for name in ("n_members", "epochs", "batch_size", "patience"):
             check_count(name, getattr(self, name))
+        if not isinstance(self.hidden, Sequence):
+            raise ValueError(
+                f"hidden must list the units of each hidden layer, got {self.hidden!r}. "
+                "Write (50,) for one layer of 50."
+            )
         for size in self.hidden:
             check_count("hidden", size)
+        if self.clip_norm is not None:
+            check_positive("clip_norm", self.clip_norm, remedy="Use None for no bound.")
+        _check_device(self.device)
         check_choice("activation", self.activation, ACTIVATIONS)
         check_choice("target_scaling", self.target_scaling, tuple(_TARGET_SCALINGS))
         check_choice("optimizer", self.optimizer, ("adam", "adamw"))
@@ -193,9 +217,9 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
         check_choice("dtype", self.dtype, tuple(_DTYPES))
         check_positive("learning_rate", self.learning_rate)
         check_non_negative("weight_decay", self.weight_decay)
-        for name, low in (("dropout", 0.0), ("validation_fraction", 1e-12)):
-            if not low <= (value := getattr(self, name)) < 1:
-                raise ValueError(f"{name} must be in [0, 1), got {value}.")
+        if not 0 <= self.dropout < 1:
+            raise ValueError(f"dropout must be in [0, 1), got {self.dropout}. Use 0 for none.")
+        check_probability("validation_fraction", self.validation_fraction, strict=True)
 
     def _continues(self) -> bool:
         """Whether this fit goes on from the last one's networks and scaling."""
@@ -311,6 +335,40 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
         return raw_outputs(self.parameters_, x, self.activation, self.device, transform)
 
 
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch's words for what it does not have
+        raise ValueError(
+            f"device must be one that torch has here, got {device!r}. Use 'cpu'."
+        ) from error
+
+
+# Nats per row by which a loss may exceed that of the targets' own distribution: networks that were
+# trained for an epoch or two have not got far, but not worse than that.
+_USELESS = 2.0
+
+
+def warn_if_useless(history: Floats, targets: Floats) -> None:
+    """Warn where networks explain the targets worse than these do themselves.
+
+    ``history`` is the loss per epoch as a negative log-density of scaled ``targets``; a Gaussian
+    with their own mean and deviation has ½ log(2πe σ²) per target.
+
+    **Shape**: history (epochs, M), targets (N, T).
+    """
+    variance = np.maximum(targets.var(axis=0), np.finfo(np.float64).tiny)
+    own = float(0.5 * np.log(2 * np.pi * np.e * variance).mean())
+    reached = float(np.nanmedian(history[-1]))
+    if reached > own + _USELESS:
+        warnings.warn(
+            f"training ended at a loss of {reached:.3g}, worse than {own:.3g} without any "
+            "network. Lower learning_rate, or train for more epochs.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
 class PlainEnsembleRegressor(NetworkEnsembleRegressor):
     """An ensemble whose members all minimise one loss on all rows; abstract."""
 
@@ -347,12 +405,18 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
             initial=self._kept_parameters(seeds) if goes_on else None,
             adversarial_step=self._adversarial_step(rows, x_scaling),
         )
+
+        def finish(trained: list[Trained]) -> None:
+            self._keep(trained[0], *scalings)
+            if isinstance(objective, GaussianLikelihood) and not objective.beta:
+                warn_if_useless(self.history_, y_scaling.scaled(rows.y))
+
         return TrainingPlan(
             [task],
             self._architecture(rows, self._outputs_per_target),
             objective,
             self._settings(),
-            lambda trained: self._keep(trained[0], *scalings),
+            finish,
         )
 
 

@@ -52,12 +52,22 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
     Args:
         dropout_rate: p, one or several.
         precision: τ times the variance of the targets, one or several: 1 means all noise.
-        length_scale: l, of the weights' prior.
         n_passes: T, thinned networks in the prediction; each costs a number per row.
-        validation_fraction: Rows held out for the choice.
-        hidden, activation, epochs, batch_size, optimizer, learning_rate, schedule, clip_norm,
-            device, dtype, memory_budget, random_state, verbose: As in
-            :class:`~accord.estimators.BVMRegressor`.
+        hidden: Units of each hidden layer.
+        epochs: Passes through the training rows.
+        random_state: Seed of everything random; the same seed gives the same model.
+        length_scale: l, of the weights' prior.
+        validation_fraction: Share of the rows held out for the choice.
+        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+        batch_size: Rows per step.
+        optimizer: ``"adam"`` or ``"adamw"``.
+        learning_rate: Step size of the optimizer.
+        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
+        clip_norm: Largest norm of the gradient; None for no limit.
+        device: Where torch trains and predicts.
+        dtype: Precision of the networks.
+        memory_budget: Bytes; larger stacks of networks are trained in slices.
+        verbose: 1 for a progress bar.
 
     Attributes:
         dropout_rate_, precision_: What was chosen.
@@ -87,12 +97,13 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         *,
         dropout_rate: float | Sequence[float] = (0.005, 0.01, 0.05, 0.1),
         precision: float | Sequence[float] = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0),
-        length_scale: float = 0.01,
         n_passes: int = 200,
-        validation_fraction: float = 0.2,
         hidden: Sequence[int] = (50,),
-        activation: Activation = "relu",
         epochs: int = 400,
+        random_state: int | np.random.RandomState | None = None,
+        length_scale: float = 0.01,
+        validation_fraction: float = 0.2,
+        activation: Activation = "relu",
         batch_size: int = 32,
         optimizer: Optimizer = "adam",
         learning_rate: float = 1e-3,
@@ -101,17 +112,17 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         device: str = "cpu",
         dtype: Literal["float32", "float64"] = "float32",
         memory_budget: int = 2 * 2**30,
-        random_state: int | np.random.RandomState | None = None,
         verbose: int = 0,
     ) -> None:
         self.dropout_rate = dropout_rate
         self.precision = precision
-        self.length_scale = length_scale
         self.n_passes = n_passes
-        self.validation_fraction = validation_fraction
         self.hidden = hidden
-        self.activation = activation
         self.epochs = epochs
+        self.random_state = random_state
+        self.length_scale = length_scale
+        self.validation_fraction = validation_fraction
+        self.activation = activation
         self.batch_size = batch_size
         self.optimizer = optimizer
         self.learning_rate = learning_rate
@@ -120,7 +131,6 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         self.device = device
         self.dtype = dtype
         self.memory_budget = memory_budget
-        self.random_state = random_state
         self.verbose = verbose
 
     def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:

@@ -14,8 +14,15 @@ from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators.distributional import DistributionalRegressor
 from accord.estimators.ensemble import listening
-from accord.probabilistic_backprop import Posterior, initial_posterior, output_moments, train
-from accord.training import EpochReport, Listener, Scaling
+from accord.training import (
+    EpochReport,
+    Listener,
+    Posterior,
+    Scaling,
+    initial_posterior,
+    output_moments,
+    train_pbp,
+)
 
 # Hidden values held at a time while predicting.
 _CHUNK_VALUES = 2**21
@@ -25,9 +32,9 @@ class PBPRegressor(DistributionalRegressor):
     """Bayesian network learnt by probabilistic backpropagation, one row at a time.
 
     Every weight has a Gaussian posterior, moved by the gradient of each row's evidence
-    (:mod:`accord.probabilistic_backprop`). Nothing has to be tuned: noise level and weight prior
-    are inferred too. The prediction is N(m, v + noise), v its epistemic part. Several outputs are
-    learnt by independent networks.
+    (:mod:`accord.training.probabilistic_backprop`). Nothing has to be tuned: noise level and weight
+    prior are inferred too. The prediction is N(m, v + noise), v its epistemic part. Several outputs
+    are learnt by independent networks.
 
     Args:
         hidden: Units of each hidden layer (ReLU).
@@ -163,7 +170,7 @@ def _fit_group(group: list[tuple[PBPRegressor, _Start]], listener: Listener | No
     history: list[Floats] = []
     started = time.monotonic()
     try:
-        for loss in train(posterior, x, y, epochs=epochs, generators=generators):
+        for loss in train_pbp(posterior, x, y, epochs=epochs, generators=generators):
             history.append(loss)
             if listener is not None:
                 elapsed = time.monotonic() - started

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._checks import check_non_negative, check_not_nan
-from accord._types import Floats
+from accord._types import Bools, Floats, Indices
 from accord.estimators.ensemble import Rows
 from accord.splits import outlier_split
 from accord.training import Scaling
@@ -100,8 +100,8 @@ class ToleranceCurve:
 class InnerSplit:
     """Rows to train on and rows to score a tolerance on."""
 
-    train: NDArray[np.intp]
-    test: NDArray[np.intp]
+    train: Indices
+    test: Indices
     unusual: bool
 
 
@@ -149,7 +149,7 @@ def choose(
     )
 
 
-def _widest_as_good(scores: Floats) -> NDArray[np.bool_]:
+def _widest_as_good(scores: Floats) -> Bools:
     """Where the widest tolerance stands that is as good as the best, to one standard error.
 
     Few outliers decide an outlier score. Where it cannot tell two tolerances apart, the wider one
@@ -163,7 +163,7 @@ def _widest_as_good(scores: Floats) -> NDArray[np.bool_]:
     n_splits = len(scores)
     error = worse.std(axis=0, ddof=1) / np.sqrt(n_splits) if n_splits > 1 else 0.0 * mean
     good = worse.mean(axis=0) <= error
-    widest: NDArray[np.bool_] = np.zeros(good.shape, dtype=bool)
+    widest: Bools = np.zeros(good.shape, dtype=bool)
     row = int(np.flatnonzero(good.any(axis=1))[-1])
     widest[row, int(np.argmin(np.where(good[row], mean[row], np.inf)))] = True
     return widest
@@ -237,7 +237,7 @@ class Search:
     choice: Choice
     candidates: list[Candidate]
     tests: list[Rows]  # of each candidate: rows that it is not trained on
-    unusual: NDArray[np.bool_]  # whether each split is an outlier split
+    unusual: Bools  # whether each split is an outlier split
 
     @staticmethod
     def over(choice: Choice, rows: Rows, random_state: np.random.RandomState) -> "Search":

@@ -86,6 +86,8 @@ def check_reduction(reduction: str) -> None:
 def reduced(loss: Tensor, reduction: Reduction) -> Tensor:
     match reduction:
         case "mean":
+            if loss.dtype == torch.float16:  # whose sum of some thousand rows overflows
+                return (loss.sum(dtype=torch.float32) / loss.numel()).to(loss.dtype)
             return loss.sum() / loss.numel()  # whose gradient takes no memory, unlike mean's
         case "sum":
             return loss.sum()

@@ -20,9 +20,10 @@ from accord.plots.envelopes import envelope, series_envelope
 from accord.plots.figures import figure, save, to_png, to_svg
 from accord.plots.fitting import ToleranceCurveLike, tolerance_curve, training_curves
 from accord.plots.predictions import sorted_predictions, uncertainty_split
-from accord.plots.style import ink, legend, method_look
+from accord.plots.style import PALETTE, ink, legend, method_look
 
 __all__ = [
+    "PALETTE",
     "ToleranceCurveLike",
     "coverage_by_distance",
     "envelope",

@@ -57,7 +57,8 @@ def reliability_diagram(
     """Observed against expected coverage, one line per method, with a consistency band.
 
     A calibrated model's whole line stays inside the band with the stated confidence
-    (``simultaneous=False``: each of its points). The band is that of the smallest sample.
+    (``simultaneous=False``: each of its points). Samples of different size have different bands:
+    those of the smallest and of the largest one are drawn.
 
     >>> from accord.metrics import reliability_curve
     >>> curve = reliability_curve(y_true=range(10), mean=range(10), std=[1.0] * 10)
@@ -70,8 +71,10 @@ def reliability_diagram(
     for k, (name, curve) in enumerate(named.items()):
         label = f"{name} (ECE {curve.ece:.3f})" if name else f"ECE {curve.ece:.3f}"
         ax.plot(curve.expected, curve.observed, label=label, **method_look(k), ms=5.5, lw=1.6)
-    smallest = min(named.values(), key=lambda curve: curve.n)
-    _consistency_band(ax, smallest, confidence, simultaneous)
+    by_size = sorted(named.values(), key=lambda curve: curve.n)
+    for curve in {by_size[0].n: by_size[0], by_size[-1].n: by_size[-1]}.values():
+        _consistency_band(ax, curve, confidence, simultaneous)
+    ax.plot([0, 1], [0, 1], color=ink(ax), alpha=0.6, lw=1, ls=DASHED, zorder=1)
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set(xlabel="expected coverage", ylabel="observed coverage")
     for axis in (ax.xaxis, ax.yaxis):
@@ -87,7 +90,6 @@ def reliability_diagram(
 def _consistency_band(
     ax: "Axes", curve: ReliabilityCurve, confidence: float, simultaneous: bool
 ) -> None:
-    ax.plot([0, 1], [0, 1], color=ink(ax), alpha=0.6, lw=1, ls=DASHED, zorder=1)
     band = curve.band(confidence=confidence, simultaneous=simultaneous)
     x = np.concatenate([[0.0], curve.expected, [1.0]])
     lower, upper = (np.concatenate([[0.0], end, [1.0]]) for end in band.T)
@@ -96,7 +98,7 @@ def _consistency_band(
 
 
 def _calibrated(confidence: float, n: int) -> str:
-    return f"calibrated, {percent(confidence)} of the time (n = {n})"
+    return f"calibrated, {percent(confidence)} of the time (n = {n:,})"
 
 
 def pit_histogram(

@@ -3,10 +3,10 @@
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
-from accord._types import Floats
+from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
@@ -25,7 +25,6 @@ from accord.plots.style import (
     percent,
     percent_axis,
 )
-from accord.tabular import uncertainty_parts
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,7 +78,7 @@ def sorted_predictions(
     return ax
 
 
-def _evenly(order: NDArray[np.intp], at_most: int) -> NDArray[np.intp]:
+def _evenly(order: Indices, at_most: int) -> Indices:
     places = np.linspace(0, len(order) - 1, min(at_most, len(order))).round().astype(np.intp)
     return np.asarray(order[np.unique(places)])
 
@@ -147,7 +146,7 @@ def _parts(dist: Distribution | None, *given: ArrayLike | None) -> tuple[Floats,
             "uncertainties must be dist= alone, or noise=, disagreement= and distance= together, "
             f"got {' and '.join(received) or 'none of them'}. Pass one of the two forms."
         )
-    values = given if dist is None else uncertainty_parts(dist)
+    values = given if dist is None else [getattr(dist, name) for name in names]
     found = {name: finite(name, value) for name, value in zip(names, values, strict=True)}
     check_same_shape(**found)
     for name, part in found.items():

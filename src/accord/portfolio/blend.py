@@ -25,7 +25,7 @@ from accord.portfolio.targets import TargetScale
 # The factor on all deviations of a blend, beside each model's own.
 _COMMON_FACTOR = (math.log(0.5), math.log(2.0))
 # A local tolerance can double a logarithm's spread, not more: means would grow without bound.
-_LARGEST_LOG_STD = 1.5
+_LARGEST_LOG_STD = 0.75
 
 
 @dataclass(frozen=True)
@@ -41,20 +41,23 @@ class Member:
 
 @dataclass(frozen=True)
 class LocalTolerance:
-    """τ = g · (τ₀ + κ s) + what lies beyond all evidence, as a standard deviation.
+    """τ = max(0, h − h₀) · (τ₀ + κ s) + b, as a standard deviation (:mod:`accord.portfolio.local`).
 
-    ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s.
+    ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s,
+    ``start`` h₀: 0 begins at the median distance of a training row, log 2 at their 95 % quantile.
     """
 
     base: float = 0.0
     relative: float = 0.0
+    start: float = 0.0
 
     def at(self, growth: Floats, beyond: Floats, std: Floats, unit: Floats) -> Floats:
-        """At rows with this growth (cut off at 0) and this model's deviation, all (N,).
+        """At rows with this growth and this model's deviation, all (N,).
 
         ``unit`` is one scaled target unit in the units of the model's own target.
         """
-        return np.asarray(growth * (self.base * unit + self.relative * std) + beyond * unit)
+        grown = (growth - self.start).clip(min=0.0)
+        return np.asarray(grown * (self.base * unit + self.relative * std) + beyond * unit)
 
 
 @dataclass(frozen=True)
@@ -94,9 +97,19 @@ class Prediction:
 
     def log_density(self, y: Floats, local: Floats | float = 0.0) -> Floats:
         """log density of targets in their own units, (N,)."""
-        scale = self.member.scale
-        z = scale.scaled(y)
-        return self.member.calibration.log_density(self.part, z, local) + scale.log_slope(y)
+        scale, part = self.member.scale, self.widened(local)
+        density = self.member.calibration.log_density(part, scale.scaled(y), local)
+        return density + scale.log_slope(y)
+
+    def widened(self, local: Floats | float) -> Components:
+        """The components that keep their means in target units when they are widened.
+
+        The mean of exp(Z) grows with the variance of Z, by half of it in the exponent.
+        """
+        if self.member.scale.transform != "log":
+            return self.part
+        lower = 0.5 * self.member.scale.scale * np.square(local)
+        return replace(self.part, mean=self.part.mean - np.asarray(lower)[..., None])
 
 
 def blend_log_density(
@@ -181,7 +194,7 @@ class _Moments:
 
 def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats, _Moments]:
     """One member's curves as a distribution (S·K, N), their weights, and its moments."""
-    member, part = prediction.member, prediction.part
+    member, part = prediction.member, prediction.widened(local)
     scale, calibration = member.scale, member.calibration
     deviation = calibration.scale(part.std, local)
     weight = member.weight / part.n_members * part.weight

@@ -40,7 +40,8 @@ _SHIFTING = 0.2
 class Table:
     """A training table, its targets in their own units.
 
-    ``lower`` and ``upper`` are bounds of targets that are not known, equal where they are.
+    ``rounding`` is half the step of targets that come in steps, else 0; ``lower`` and ``upper`` are
+    bounds of targets that are not known, equal where they are.
 
     **Shape**: x (N, d); all others (N,).
     """
@@ -49,6 +50,7 @@ class Table:
     y: Floats
     weight: Floats
     measured: Bools
+    rounding: float = 0.0
     tolerance: Floats | None = None
     lower: Floats | None = None
     upper: Floats | None = None
@@ -59,7 +61,7 @@ class Table:
     def scaled(self, scale: TargetScale) -> ScaledRows:
         more: dict[str, Floats] = {}
         if self.tolerance is not None:
-            more["tolerance"] = self.tolerance / scale.scale
+            more["tolerance"] = self.tolerance * np.exp(scale.log_slope(self.y))
         if self.lower is not None and self.upper is not None:
             more |= {"lower": scale.scaled(self.lower), "upper": scale.scaled(self.upper)}
         return ScaledRows(self.x, scale.scaled(self.y), self.weight, more)
@@ -86,7 +88,6 @@ def try_recipe(
     table: Table,
     parts: Sequence[Part],
     *,
-    resolution: float,
     seed: int,
     listener: Listener | None,
 ) -> Candidate:
@@ -97,7 +98,8 @@ def try_recipe(
     trains = learnt_from(table, rows, parts)
     with _threads(recipe, len(table)):
         model = model_for(recipe).fit(rows, trains, seed=seed, listener=listener)
-    rounding = resolution / 2 / scale.scale if recipe.transform == "identity" else 0.0
+    # no density finer than the target's own steps, or rounded values would have infinite ones
+    rounding = table.rounding / scale.scale if recipe.transform == "identity" else 0.0
     eps = max(recipe.tolerance, rounding, _typical(rows.more.get("tolerance")))
     used = held_out_rows(table, parts)
     held_out, z = out_of_fold(model, table.x, parts, used), rows.z[used]

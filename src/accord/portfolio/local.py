@@ -1,12 +1,21 @@
 """The local tolerance of a blend: chosen to help on shifted rows and to cost little on others.
 
 g(x) grows with the distance to the training rows (:class:`accord.trust.Growth`), measured in the
-features that the models use: a column of noise must not make rows look unusual. τ₀ and κ are chosen
-on parts that were held out because they are unlike the rest, by models that had seen none of them.
+features that the models use: a column of noise must not make rows look unusual. Errors grow far
+more slowly than distances: with h = log(1 + g), the local tolerance is the standard deviation
+
+    τ(x) = max(0, h(x) − h₀) · (τ₀ + κ s(x)) + b(x),
+
+s(x) being the model's own deviation. τ₀, κ and h₀ are chosen on parts that were held out because
+they are unlike the rest, by models that had seen none of them. b(x) is 0 up to the most unusual
+training row; beyond it nothing can be tested, and b grows towards a fixed multiple of the targets'
+spread, whatever was chosen.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 
 import numpy as np
 
@@ -15,17 +24,17 @@ from accord.portfolio.blend import LocalTolerance, Prediction, blend_log_density
 from accord.portfolio.components import mean_score
 from accord.trust import Growth
 
-_BASES = (0.0, 0.02, 0.05, 0.1, 0.2, 0.4)
-_RELATIVES = (0.0, 0.25, 0.5, 1.0, 2.0)
+_STARTS = (0.0, math.log1p(0.5), math.log1p(1.0))
+_BASES = (0.0, 0.03, 0.1, 0.3)
+_RELATIVES = (0.0, 0.5, 1.0, 2.0, 4.0)
 # What the tolerance may cost, in mean nats, on random held-out rows.
-_SLACK = 0.01
-# A growth beyond this says no more: the tolerance stops there.
-_GROWTH_CAP = 20.0
-# Beyond the most unusual training row the tolerance grows at this rate, in scaled target units.
-_BEYOND = 0.1
-_LARGEST = 6.0
+_SLACK = 0.02
+# Tolerances whose mean scores on shifted parts differ by less than this are as good.
+_AS_GOOD = 0.06
+# How far b grows, in scaled target units, and over how much growth it does most of that.
+_FARTHEST, _BEYOND_GROWTH = 2.0, 20.0
 # Rows that a choice is made on, of each kind: more say little more.
-_ROWS = 3_000
+_ROWS = 1_000
 # A feature that the models do not use still counts a little: it may be that they should.
 _LEAST_RELEVANCE = 0.05
 
@@ -45,6 +54,12 @@ class Evidence:
         density = blend_log_density(self.predictions, self.y, tolerance, self.growth, self.beyond)
         return mean_score(density, self.weight)
 
+    def width(self, tolerance: LocalTolerance) -> float:
+        """Mean local deviation of the blend's first model, in its own deviations."""
+        first = self.predictions[0]
+        local = first.local(tolerance, self.growth, self.beyond)
+        return float(np.mean(local / np.maximum(first.std, 1e-12)))
+
     def thinned(self, seed: int) -> "Evidence":
         """A random subset where there are many rows."""
         if len(self.y) <= _ROWS:
@@ -60,24 +75,29 @@ class Evidence:
 
 
 def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:
-    """g cut off at 0 and above, and what a row beyond all training rows gets on top; (N,) each."""
-    beyond = _BEYOND * (values - max(growth.farthest_, 1.0)).clip(min=0.0)
-    return values.clip(0.0, _GROWTH_CAP), np.minimum(beyond, _LARGEST)
+    """h, and what a row beyond all training rows gets on top; (N,) each."""
+    beyond = (values - max(growth.farthest_, 1.0)).clip(min=0.0)
+    saturating = -np.expm1(-beyond / _BEYOND_GROWTH)
+    return np.log1p(values.clip(min=0.0)), _FARTHEST * saturating
 
 
 def choose_tolerance(usual: Evidence, shifted: Sequence[Evidence]) -> LocalTolerance:
-    """The tolerance that is best on average over the shifted parts, and bearable on usual rows."""
-    best, best_score = LocalTolerance(), -np.inf
+    """The widest of the tolerances that are as good as the best on the shifted parts.
+
+    All of them must be bearable on usual rows. A few rows decide a shifted score: where it hardly
+    tells two tolerances apart, the wider one is the safer one.
+    """
     if not shifted:
-        return LocalTolerance(0.1, 0.5)
+        return LocalTolerance(0.1, 1.0, _STARTS[1])
     allowed = usual.score(LocalTolerance()) - _SLACK
-    for base in _BASES:
-        for relative in _RELATIVES:
-            tolerance = LocalTolerance(base, relative)
-            score = float(np.mean([part.score(tolerance) for part in shifted]))
-            if score > best_score and usual.score(tolerance) >= allowed:
-                best, best_score = tolerance, score
-    return best
+    scores: dict[LocalTolerance, float] = {}
+    for values in product(_BASES, _RELATIVES, _STARTS):
+        tolerance = LocalTolerance(*values)
+        if usual.score(tolerance) >= allowed:
+            scores[tolerance] = float(np.mean([part.score(tolerance) for part in shifted]))
+    good = max(scores.values()) - _AS_GOOD
+    candidates = [tolerance for tolerance, score in scores.items() if score >= good]
+    return max(candidates, key=lambda t: float(np.mean([part.width(t) for part in shifted])))
 
 
 def feature_weights(changes: Floats) -> Floats:

@@ -76,7 +76,13 @@ _LINE = NetworkRecipe(
 )
 _SHORT = NetworkRecipe("short", "two layers of 128, trained briefly: for noise", steps=600)
 _SMOOTH = NetworkRecipe(
-    "smooth", "two layers of 128, trained long: for smooth functions", steps=4_000
+    "smooth",
+    "two layers of 64, trained long: for smooth functions",
+    hidden=(64, 64),
+    steps=6_000,
+    learning_rate=7e-3,
+    weight_decay=0.0,
+    largest_batch=128,
 )
 _THRESHOLDS = NetworkRecipe(
     "thresholds",
@@ -117,33 +123,55 @@ _BY_EFFORT: dict[Effort, tuple[NetworkRecipe, ...]] = {
     "best": (_LINE, _SHORT, _SMOOTH, _THRESHOLDS, _TOLERANT, _MIXTURE, _FINE),
 }
 _SEEDS: dict[Effort, int] = {"quick": 1, "standard": 2, "best": 4}
-GAUSSIAN_PROCESS_ROWS = 2_500
-_GAUSSIAN_PROCESS_FEATURES = 60
+# From this many rows on, the models of different folds are seeds enough.
+_ONE_SEED_ROWS = 5_000
+# Training is as long as a recipe says for this many rows, and longer for more.
+_ORDINARY_ROWS = 1_500
+_SHORTEST, _LONGEST = 0.5, 2.0
+# Inputs of a network: an encoding gets fewer bins where features are many.
+_MOST_INPUTS, _FEWEST_BINS = 2_000, 4
+_GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 60
 _TREES_ROWS = 100
 
 
-def recipes_for(effort: Effort, x: Floats, y: Floats, *, censored: bool) -> list[Recipe]:
+def recipes_for(
+    effort: Effort, x: Floats, y: Floats, *, censored: bool = False, rounding: float = 0.0
+) -> list[Recipe]:
     """The recipes to try on a table.
+
+    ``rounding`` is half the step of targets that come in steps, in scaled units.
 
     **Shape**: x (N, d), y (N,).
     """
-    networks = [
-        replace(r, seeds=min(r.seeds, 1) if r is _LINE else _SEEDS[effort])
-        for r in _BY_EFFORT[effort]
-    ]
+    n, d = x.shape
+    networks = [_sized(recipe, effort, n, d) for recipe in _BY_EFFORT[effort]]
+    if rounding:
+        networks = [r if not r.tolerance else _for_rounded(r, rounding) for r in networks]
     if is_skewed(y) and not censored:
-        networks.append(
-            replace(
-                networks[-1],
-                name="logarithm",
-                about="as mixture, of the logarithm of the target",
-                transform="log",
-            )
-        )
+        about = "as mixture, of the logarithm of the target"
+        networks.append(replace(networks[-1], name="logarithm", about=about, transform="log"))
     recipes: list[Recipe] = list(networks)
-    if effort != "quick" and not censored and len(x) >= _TREES_ROWS:
+    if effort != "quick" and not censored and n >= _TREES_ROWS:
         recipes.append(BoostingRecipe())
-    small = len(x) <= GAUSSIAN_PROCESS_ROWS and x.shape[1] <= _GAUSSIAN_PROCESS_FEATURES
+    small = n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_FEATURES
     if small and not censored and np.ptp(y) > 0:
         recipes.append(GaussianProcessRecipe())
     return recipes
+
+
+def _for_rounded(recipe: NetworkRecipe, rounding: float) -> NetworkRecipe:
+    about = "as thresholds, trained to agree within half a step of the target"
+    return replace(recipe, about=about, tolerance=rounding)
+
+
+def _sized(recipe: NetworkRecipe, effort: Effort, n: int, d: int) -> NetworkRecipe:
+    """A recipe for n rows of d features."""
+    seeds = _SEEDS[effort] if n < _ONE_SEED_ROWS or effort == "best" else 1
+    length = float(np.clip((n / _ORDINARY_ROWS) ** 0.4, _SHORTEST, _LONGEST))
+    bins = min(recipe.bins, _MOST_INPUTS // max(d, 1) - 1)
+    return replace(
+        recipe,
+        seeds=min(recipe.seeds, seeds) if recipe is _LINE else seeds,
+        steps=round(recipe.steps * length),
+        bins=bins if bins >= _FEWEST_BINS else 0,
+    )

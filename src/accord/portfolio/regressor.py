@@ -15,6 +15,7 @@ from accord._checks import check_choice, check_positive
 from accord._progress import Progress
 from accord._threads import one_thread
 from accord._types import Bools, Floats, Indices
+from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated, Truncated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.portfolio.blend import (
@@ -167,9 +168,9 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d), y (N,), all others (N,).
         """
         clock = Clock(self.time_budget, progress)
+        self.notes_: tuple[str, ...] = ()
         table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
         seed = self._seed()
-        self.notes_: tuple[str, ...] = ()
         self._note_extremes(table)
         parts = self._folds(table, groups, time, seed)
         candidates = self._try_recipes(table, parts, seed, clock)
@@ -210,7 +211,10 @@ class PortfolioRegressor(DistributionalRegressor):
             known[name][:, 0] if name in known else None for name in ("tolerance", "lower", "upper")
         )
         measured = np.ones(len(target), bool) if lower is None else np.asarray(lower == upper)
-        return Table(x, target, weight, measured, tolerance, lower, upper)
+        step = resolution(target[measured])
+        if step:
+            self._note(f"The target comes in steps of {number(step)}: it is known to half a step.")
+        return Table(x, target, weight, measured, step / 2, tolerance, lower, upper)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -240,10 +244,15 @@ class PortfolioRegressor(DistributionalRegressor):
         clock: Clock,
     ) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
-        recipes = recipes_for(self.effort, table.x, table.y, censored=not table.measured.all())
-        step = resolution(table.y[table.measured])
-        if step:
-            self._note(f"The target comes in steps of {step:g}: half a step counts as agreement.")
+        scale = TargetScale.of(table.y[table.measured]).scale
+        recipes = recipes_for(
+            self.effort,
+            table.x,
+            table.y,
+            censored=not table.measured.all(),
+            rounding=table.rounding / scale,
+        )
+        recipes.sort(key=lambda recipe: work_of(recipe, table, len(parts)))  # the cheapest first
         candidates: list[Candidate] = []
         skipped = []
         clock.plan([work_of(recipe, table, len(parts)) for recipe in recipes])
@@ -253,9 +262,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 continue
             listener = clock.begin(work)
             try:
-                candidates.append(
-                    try_recipe(recipe, table, parts, resolution=step, seed=seed, listener=listener)
-                )
+                candidates.append(try_recipe(recipe, table, parts, seed=seed, listener=listener))
             except (LinAlgError, DivergedError) as error:
                 self._note(f"The model '{recipe.name}' could not be trained: {error}")
             clock.end(work)
@@ -335,10 +342,11 @@ class PortfolioRegressor(DistributionalRegressor):
         z = TargetScale.of(table.y[table.measured]).scaled(table.y)
         far = np.flatnonzero(extreme(z) & table.measured)
         if len(far):
-            row = int(far[np.argmax(np.abs(z[far]))])
+            farthest = table.y[far[np.argmax(np.abs(z[far]))]]
+            words = "1 target lies" if len(far) == 1 else f"{len(far)} targets lie"
             self._note(
-                f"{len(far)} targets lie far outside the others (row {row}: {table.y[row]:g}) and "
-                "hardly count in training. Check whether they are typing errors."
+                f"{words} far outside the others (farthest: {farthest:g}) and hardly count in "
+                "training. Check whether they are typing errors."
             )
 
     def _growth(self, x: Floats) -> Growth:

@@ -4,7 +4,7 @@ import numpy as np
 from markupsafe import Markup
 
 from accord import plots
-from accord.plots.style import PALETTE
+from accord.plots import PALETTE
 from accord.report import figures
 from accord.report.page import render
 from accord.workflows import COLUMNS, KINDS, SPLIT_WORDS, CompareResult, SplitKind

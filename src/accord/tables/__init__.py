@@ -9,7 +9,7 @@ from accord._files import (
     printable,
     quoted,
 )
-from accord.tables.cells import CellFormat, Kind
+from accord.tables.cells import CellFormat, DecimalMark, Kind
 from accord.tables.csv_files import TableStream
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
 from accord.tables.files import (
@@ -32,6 +32,7 @@ __all__ = [
     "CellFormat",
     "Column",
     "Conformed",
+    "DecimalMark",
     "Decision",
     "Kind",
     "OptionError",

@@ -132,6 +132,6 @@ def _time(name: str) -> Suspect:
     return Suspect(
         name,
         "time",
-        f"{quoted(name)} looks like a time. If new rows will be later than these, pass --time: the "
-        "latest rows are then held out.",
+        f"{quoted(name)} looks like a time. If new rows will be later than these, pass --time: "
+        "stretches of time are then held out.",
     )

@@ -69,15 +69,14 @@ class Assessment:
         """
         values = np.asarray(y, dtype=np.float64)
         ends = np.asarray(dist.interval(coverage)) if interval is None else interval
-        noise, disagreement, distance = uncertainty_parts(dist)
         return cls(
             rows=np.asarray(rows, dtype=np.int64),
             y=values,
             mean=np.asarray(dist.mean),
             std=np.asarray(dist.std),
-            noise=noise,
-            disagreement=disagreement,
-            distance=distance,
+            noise=np.asarray(dist.noise),
+            disagreement=np.asarray(dist.disagreement),
+            distance=np.asarray(dist.distance),
             lower=ends[:, 0],
             upper=ends[:, 1],
             pit=np.asarray(dist.cdf(values)),
@@ -145,6 +144,12 @@ class Assessment:
         found = stats.binomtest(int(self.inside.sum()), len(self)).proportion_ci(method="exact")
         return float(found.low), float(found.high)
 
+    def covered_at(self, level: float) -> float:
+        """Share of the observations inside the central intervals of another level."""
+        if level == self.coverage:
+            return self.covered
+        return float(np.mean(np.abs(2 * self.pit - 1) <= level)) if len(self) else float("nan")
+
     @property
     def mean_width(self) -> float:
         return float(np.mean(self.upper - self.lower)) if len(self) else float("nan")
@@ -206,17 +211,6 @@ class Assessment:
             "ece": curve.ece,
             "mce": curve.mce,
         }
-
-
-def uncertainty_parts(dist: Distribution) -> tuple[Floats, Floats, Floats]:
-    """Noise, disagreement and distance of each row, as standard deviations."""
-    names = ("noise", "disagreement", "distance")
-    if all(hasattr(dist, name) for name in names):
-        parts = [getattr(dist, name) for name in names]
-    else:
-        parts = [dist.aleatoric, dist.epistemic, np.zeros(dist.shape)]
-    noise, disagreement, distance = (np.asarray(part, dtype=np.float64) for part in parts)
-    return noise, disagreement, distance
 
 
 def _columns(make: Any) -> dict[str, Any]:

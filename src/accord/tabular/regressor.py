@@ -28,12 +28,14 @@ from accord.tables import (
     TrainingData,
     check_columns,
     conform,
+    duplicate_groups,
     make_preprocessor,
     prepare_training,
     quoted,
     read_table,
+    suspects,
 )
-from accord.tabular.assessment import Assessment, uncertainty_parts
+from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.profile import TableProfile, as_floats
 
@@ -66,6 +68,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             together, and the column is not used to predict.
         time: A column that orders the rows: they are held out in blocks of time.
         ignore: Columns not to be used.
+        use: Columns to be used although they look like row numbers or names of rows.
         random_state: The same number gives the same model.
 
     Attributes:
@@ -98,6 +101,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         group: str | None = None,
         time: str | None = None,
         ignore: Sequence[str] = (),
+        use: Sequence[str] = (),
         random_state: int | None = None,
     ) -> None:
         self.effort = effort
@@ -108,6 +112,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.group = group
         self.time = time
         self.ignore = ignore
+        self.use = use
         self.random_state = random_state
 
     def fit(
@@ -144,6 +149,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             lower_column=roles.get("lower"),
             upper_column=roles.get("upper"),
             ignore=list(dict.fromkeys(ignored)),
+            use=self.use,
         )
         self._schema = data.schema.to_dict()
         self.bounds_, bound_notes = self._bounds_of(data)
@@ -167,7 +173,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         judging(0.0, "Judging")
         self._judge(table, data)
-        self.notes_ = (*data.notes, *bound_notes, *self.portfolio_.notes_)
+        self.notes_ = (
+            *data.notes,
+            *self._notes_on_splits(data),
+            *bound_notes,
+            *self.portfolio_.notes_,
+        )
         judging(1.0, "Judging")
         return self
 
@@ -212,13 +223,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         from the training rows; ``total``, the root of the sum of their squares.
         """
         dist = self.predict_dist(X)
-        noise, disagreement, distance = uncertainty_parts(dist)
         return pd.DataFrame(
             {
                 "mean": np.asarray(dist.mean),
-                "noise": noise,
-                "disagreement": disagreement,
-                "distance": distance,
+                "noise": np.asarray(dist.noise),
+                "disagreement": np.asarray(dist.disagreement),
+                "distance": np.asarray(dist.distance),
                 "total": np.asarray(dist.std),
             },
             index=X.index if isinstance(X, pd.DataFrame) else None,
@@ -284,7 +294,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __getstate__(self) -> dict[str, Any]:
         """What a model file holds: not the training rows."""
         state = dict(super().__getstate__())
-        for name in ("held_out_", "shifted_", "training_"):
+        for name in ("held_out_", "shifted_", "training_", "suspects_"):
             state.pop(name, None)
         return state
 
@@ -298,8 +308,25 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _check_settings(self) -> None:
         check_choice("effort", self.effort, _EFFORTS)
         check_probability("coverage", self.coverage, strict=True)
-        if isinstance(self.ignore, str):
-            raise TypeError(f"ignore must be a list of columns, got {self.ignore!r}. Use a list.")
+        for name in ("ignore", "use"):
+            value = getattr(self, name)
+            if isinstance(value, str):
+                raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
+
+    def _notes_on_splits(self, data: TrainingData) -> list[str]:
+        """What could make held-out rows too easy, and what was done about it."""
+        named = {self.group, self.time}
+        self.suspects_ = tuple(
+            suspect for suspect in suspects(data.X, data.schema) if suspect.column not in named
+        )
+        notes = [suspect.sentence for suspect in self.suspects_]
+        copies = len(data.y) - len(np.unique(duplicate_groups(data.X, data.y)))
+        if copies and self.group is None and self.time is None:
+            words = "row repeats" if copies == 1 else "rows repeat"
+            notes.append(
+                f"{copies:,} {words} another one in every column: copies were held out together."
+            )
+        return notes
 
     def _bounds_of(self, data: TrainingData) -> tuple[Bounds | None, tuple[str, ...]]:
         if self.bounds != "detect":

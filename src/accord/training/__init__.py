@@ -7,6 +7,12 @@ members, splits, folds and tolerances are all just more members.
 Ragged tasks and short last batches use one mechanism: index matrices padded with rows of weight 0.
 """
 
+from accord.training.gaussian_weights import (
+    Posterior,
+    initial_posterior,
+    output_moments,
+    relu_moments,
+)
 from accord.training.members import Scaling, raw_outputs
 from accord.training.objectives import (
     VARIANCE_FLOOR,
@@ -20,6 +26,12 @@ from accord.training.objectives import (
     MixtureObjective,
     SquaredError,
     VarianceHead,
+)
+from accord.training.probabilistic_backprop import (
+    Filter,
+    matched_gamma,
+    refine_prior,
+    train_pbp,
 )
 from accord.training.stack import (
     ACTIVATIONS,
@@ -54,6 +66,7 @@ __all__ = [
     "Columns",
     "DivergedError",
     "EpochReport",
+    "Filter",
     "GaussianLikelihood",
     "Heads",
     "Listener",
@@ -61,6 +74,7 @@ __all__ = [
     "MixtureObjective",
     "Objective",
     "Optimizer",
+    "Posterior",
     "Scaling",
     "Schedule",
     "Settings",
@@ -71,6 +85,12 @@ __all__ = [
     "Trained",
     "VarianceHead",
     "forward_rows",
+    "initial_posterior",
+    "matched_gamma",
+    "output_moments",
     "raw_outputs",
+    "refine_prior",
+    "relu_moments",
     "train",
+    "train_pbp",
 ]

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from accord._types import Floats
 from accord.training.stack import StackedMLP, forward_rows
 from accord.training.tasks import Objective, Settings, StoppingRows, Task
 
@@ -77,7 +77,7 @@ class EarlyStopping:
         """Give every member its best state back."""
         self.stack.parameters.copy_(self.best)
 
-    def curve(self, members: slice) -> NDArray[np.float64]:
+    def curve(self, members: slice) -> Floats:
         """Held-out loss per epoch, (epochs, members)."""
         if not self.losses:
             return np.empty((0, members.stop - members.start))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._threads import threads_for
+from accord._types import Bools
 from accord.training.loop import Loop
 from accord.training.stack import Architecture
 from accord.training.tasks import EpochReport, Listener, Objective, Settings, Task, Trained
@@ -140,19 +141,19 @@ def _without_diverged(
     )
 
 
-def _is_finite(result: Trained) -> NDArray[np.bool_]:
+def _is_finite(result: Trained) -> Bools:
     finite = np.ones(len(result.parameters[0]), bool)
     for block in (*result.parameters, *result.history[-1:]):
         finite &= np.isfinite(block).reshape(len(finite), -1).all(1)
     return finite
 
 
-def _only(task: Task, members: NDArray[np.bool_]) -> Task:
+def _only(task: Task, members: Bools) -> Task:
     seeds = tuple(seed for seed, kept in zip(task.seeds, members, strict=True) if kept)
     return replace(task, seeds=seeds, initial=None)
 
 
-def _replaced(old: Trained, members: NDArray[np.bool_], fresh: Trained) -> Trained:
+def _replaced(old: Trained, members: Bools, fresh: Trained) -> Trained:
     """``old`` with some members' state and curves taken from ``fresh``."""
     pairs = zip(old.parameters, fresh.parameters, strict=True)
     history, held_out = old.history.copy(), old.held_out_history.copy()
@@ -171,7 +172,7 @@ def _replaced(old: Trained, members: NDArray[np.bool_], fresh: Trained) -> Train
 
 
 def _put(
-    into: NDArray[np.generic], members: NDArray[np.bool_], values: NDArray[np.generic]
+    into: NDArray[np.generic], members: Bools, values: NDArray[np.generic]
 ) -> NDArray[np.generic]:
     into = into.copy()
     into[members] = values

@@ -6,14 +6,14 @@ from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
 from sklearn.base import BaseEstimator
 from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from accord._types import Floats
+from accord._types import Floats, Indices
 
 # Measured with 20,000 references: a k-d tree visits nearly every row beyond about ten features,
 # where a matrix product over all pairs is quicker.
@@ -107,7 +107,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.training_distances_.copy()
 
-    def quantile(self, level: ArrayLike) -> Any:
+    def quantile(self, level: ArrayLike) -> Floats:
         """Quantiles of the training rows' leave-one-out distances.
 
         **Shape:** level () or (K,) → the same shape
@@ -118,19 +118,21 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
             array([0.535, 1.604])
         """
         check_is_fitted(self)
-        return np.quantile(self.training_distances_, np.asarray(level, dtype=np.float64))
+        return np.asarray(
+            np.quantile(self.training_distances_, np.asarray(level, dtype=np.float64))
+        )
 
     def _standardise(self, X: Floats) -> Floats:
         Z: Floats = (X[:, self.varying_] - self.center_[self.varying_]) / self.scale_
         return Z
 
-    def _choose_references(self, n: int) -> NDArray[np.intp]:
+    def _choose_references(self, n: int) -> Indices:
         if n <= self.max_references:
             return np.arange(n)
         random = check_random_state(self.random_state)
         return np.sort(random.choice(n, self.max_references, replace=False))
 
-    def _training_distances(self, Z: Floats, chosen: NDArray[np.intp]) -> Floats:
+    def _training_distances(self, Z: Floats, chosen: Indices) -> Floats:
         """References find themselves at distance 0 and leave that one out."""
         nearest = self._nearest(Z, self.n_neighbors_ + 1)
         distances: Floats = nearest[:, :-1].mean(axis=1)

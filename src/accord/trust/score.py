@@ -4,13 +4,12 @@ from typing import Any, Literal, Self, get_args
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from accord._checks import check_choice, check_probability
-from accord._types import Floats
+from accord._types import Bools, Floats
 from accord.distributions import Distribution, MonotoneCurve, curve_through_scores, predictive_of
 from accord.trust.proximity import Proximity
 
@@ -102,7 +101,7 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "threshold_")
         return self._scores(self._signals(X))
 
-    def is_unusual(self, X: Any) -> NDArray[np.bool_]:
+    def is_unusual(self, X: Any) -> Bools:
         """Whether a row's score lies below the threshold.
 
         **Shape**: X (N, d) → (N,).

@@ -16,6 +16,7 @@ from accord._wording import count, listed_plainly, number, percent
 from accord.estimators import fit_together
 from accord.splits import OutlierSplit
 from accord.tables import (
+    DecimalMark,
     OptionError,
     TableWriter,
     TrainingData,
@@ -200,9 +201,12 @@ def compare_methods(
     n_splits: int = 3,
     methods: Sequence[str | Method] | None = None,
     ignore: Sequence[str] = (),
+    use: Sequence[str] = (),
     coverage: float = 0.95,
     seed: int = 0,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> CompareResult:
     """Train every method on the same random splits and on as many outlier splits.
@@ -215,8 +219,8 @@ def compare_methods(
     chosen = _chosen(methods)
     present = [method for method in chosen if method.installed]
     progress(0.0, "Reading")
-    source = read_table(table, encoding=encoding)
-    data = prepare_training(source, target=target, ignore=ignore)
+    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    data = prepare_training(source, target=target, ignore=ignore, use=use)
     folds = _prepared(data, _splits(data, n_splits, seed), seed)
     scores: list[MethodScore] = []
     assessments: dict[tuple[str, SplitKind], Assessment] = {}

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from accord._paths import path_problem
 from accord._progress import Progress
+from accord._wording import json_text
 from accord.datasets import load
-from accord.tables import OptionError, TableWriter, atomic_output
+from accord.tables import TableWriter, atomic_output, atomic_outputs, check_outputs
 from accord.workflows.fit import FitResult, fit_table
 from accord.workflows.predict import PredictResult, predict_table
 
@@ -53,19 +53,23 @@ def run_demo(
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    names = ("patients.csv", "new-patients.csv", "model.skops", "report.html", "predictions.csv")
-    train, new, model, report, predictions = (folder / name for name in names)
-    if problem := path_problem([], (train, new, model, report, predictions), force=force):
-        raise OptionError(problem)
+    train, new, predictions = (
+        folder / name for name in ("patients.csv", "new-patients.csv", "predictions.csv")
+    )
+    model, report, document = (
+        folder / name for name in ("model.accord", "report.html", "report.json")
+    )
+    check_outputs((train, new, predictions, model, report, document), force=force)
     known, unknown = _tables(seed)
     for frame, path in ((known, train), (unknown, new)):
         with atomic_output(path, force=force) as part, TableWriter(part) as writer:
             writer.write(pa.Table.from_pandas(frame, preserve_index=False))
     result = fit_table(train, target=_TARGET, seed=seed, progress=progress)
-    with atomic_output(model, force=force) as part:
-        result.model.save(part)
-    with atomic_output(report, force=force) as part:
-        part.write_text(write_report(result), encoding="utf-8")
+    page = write_report(result)
+    with atomic_outputs([model, report, document], force=force) as parts:
+        result.model.save(parts[0])
+        parts[1].write_text(page, encoding="utf-8")
+        parts[2].write_text(json_text(result.to_json()) + "\n", encoding="utf-8")
     predicted = predict_table(
         result.model, new, output=predictions, id_column="patient", force=force
     )

@@ -12,6 +12,7 @@ from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, percent
 from accord.tables import (
+    DecimalMark,
     Table,
     TableError,
     absent_column,
@@ -74,22 +75,26 @@ def evaluate_table(
     *,
     coverage: float | None = None,
     by_name: bool = False,
-    encoding: str = "utf-8",
+    strict: bool = False,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> EvaluateResult:
     """Compare a model's predictions with the target column of a table, and state the drift.
 
-    ``coverage`` is the model's own unless given.
+    ``coverage`` is the model's own unless given. ``strict`` refuses infinite and absurd values and
+    unknown categories.
     """
     start = time.perf_counter()
     reading, predicting = parts(progress or silent, (1, 4))
     reading(0.0, "Reading")
     model = model if isinstance(model, TableRegressor) else load_model(model)
     schema, card = model.schema_, model.card_
-    source = read_table(table, encoding=encoding)
+    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
     y = _observed(source, schema.target)
     check_columns(source.data.column_names, schema, source=source.name, by_name=by_name)
-    X, surprises, unlike = conform(source.data, schema, source=source.name)
+    X, surprises, unlike = conform(source.data, schema, source=source.name, strict=strict)
     rows = np.flatnonzero(~np.isnan(y))
     X, y = X.iloc[rows].reset_index(drop=True), y[rows]
     share = model.coverage if coverage is None else coverage
@@ -121,7 +126,7 @@ def evaluate_table(
         unusual_rows=most_unusual(found, X, distance=distances, usual=model.profile_),
         unusual=unusual,
         distances=distances,
-        warnings=(*notes, *surprises.sentences()),
+        warnings=(*notes, *source.notes, *surprises.sentences()),
         seconds=time.perf_counter() - start,
     )
 

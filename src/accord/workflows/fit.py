@@ -13,11 +13,12 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from accord._progress import Progress, parts, silent
 from accord._types import Floats
-from accord.tables import OptionError, quoted, read_table
-from accord.tabular import Assessment, Bounds, Effort, TableRegressor
+from accord.tables import DecimalMark, OptionError, quoted, read_table
+from accord.tabular import Assessment, Bounds, Effort, Group, TableRegressor
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
-from accord.workflows.verdict import Use, Verdict, fit_verdict, use_of
+from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 
+_LEVELS = (0.5, 0.8, 0.9, 0.95)
 # Relative cost of training and of explaining, for the progress bar.
 _TRAIN, _EXPLAIN = 90.0, 10.0
 # The linear model is only for comparison: on so many rows its width is known well enough.
@@ -42,16 +43,41 @@ class FitResult:
     notes: tuple[str, ...]
     seconds: float
 
+    def levels(self) -> list[tuple[float, float, float]]:
+        """Stated coverages, and those of held-out and of unusual rows."""
+        return [
+            (level, self.held_out.covered_at(level), self.shifted.covered_at(level))
+            for level in sorted({*_LEVELS, self.held_out.coverage})
+        ]
+
+    def quarters(self) -> list[Group]:
+        """Coverage and width from small to large predictions."""
+        return self.held_out.groups(self.held_out.mean, QUARTILES)
+
     def to_json(self) -> dict[str, Any]:
-        """For machines."""
+        """All that the report shows, for machines."""
         return {
             "verdict": self.verdict.level,
             "headline": self.verdict.headline,
             "summary": self.verdict.summary,
+            "remarks": list(self.verdict.remarks),
             "held_out": self.held_out.figures(),
             "unusual": self.shifted.figures(),
             "width": vars(self.use),
+            "levels": [
+                {"stated": stated, "held_out": held_out, "unusual": unusual}
+                for stated, held_out, unusual in self.levels()
+            ],
+            "quarters": [vars(quarter) for quarter in self.quarters()],
+            "parts_of_variance": {
+                "held_out": self.held_out.variance_shares,
+                "unusual": self.shifted.variance_shares,
+            },
             "effects": [vars(effect) for effect in self.effects],
+            "unusual_rows": [
+                {**vars(row), "peculiar": dict(row.peculiar)} for row in self.unusual_rows
+            ],
+            "columns": [decision._asdict() for decision in self.model.training_.decisions],
             "notes": list(self.notes),
             "card": self.model.card_.to_dict(),
             "seconds": round(self.seconds, 2),
@@ -73,8 +99,11 @@ def fit_table(
     lower_column: str | None = None,
     upper_column: str | None = None,
     ignore: Sequence[str] = (),
+    use: Sequence[str] = (),
     seed: int = 0,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> FitResult:
     """Fit a :class:`TableRegressor` to a CSV file, a Parquet file or a DataFrame, and judge it.
@@ -87,7 +116,7 @@ def fit_table(
         target: The column to predict.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
-        encoding: Of a CSV file.
+        encoding, delimiter, decimal: Of a CSV file; found out unless given.
         progress: Called with the share of the work that is done.
 
     All others are those of :class:`TableRegressor`; ``time_column`` is its ``time`` and ``seed``
@@ -104,10 +133,11 @@ def fit_table(
         group=group,
         time=time_column,
         ignore=tuple(ignore),
+        use=tuple(use),
         random_state=seed,
     )
     model.fit(
-        read_table(table, encoding=encoding),
+        read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal),
         target,
         y_tolerance=tolerance_column,
         y_lower=lower_column,
@@ -115,13 +145,13 @@ def fit_table(
         progress=training,
     )
     explaining(0.0, "Explaining")
-    use = use_of(model.held_out_, linear=_linear_width(model))
+    width = use_of(model.held_out_, linear=_linear_width(model))
     result = FitResult(
         model=model,
-        verdict=fit_verdict(model.held_out_, model.shifted_, use, target=target),
+        verdict=fit_verdict(model.held_out_, model.shifted_, width, target=target),
         held_out=model.held_out_,
         shifted=model.shifted_,
-        use=use,
+        use=width,
         distances=_distances(model)[model.portfolio_.held_out_.rows],
         effects=tuple(
             feature_effects(

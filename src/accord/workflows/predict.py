@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from accord import persistence
-from accord._paths import path_problem
+from accord._files import check_inputs
 from accord._progress import Progress, silent
 from accord._types import Bools
 from accord.tables import (
@@ -31,7 +31,7 @@ from accord.tables import (
     quoted,
     refuse_unknown_suffix,
 )
-from accord.tabular import TableRegressor, uncertainty_parts
+from accord.tabular import TableRegressor
 
 _BATCH_ROWS = 16_384
 # Wide tables get shorter batches: about this many cells at a time.
@@ -64,8 +64,7 @@ class PredictResult:
 def load_model(path: str | Path) -> TableRegressor:
     """Load what :meth:`TableRegressor.save` wrote; any other file is refused."""
     path = Path(path)
-    if problem := path_problem([path], []):
-        raise OptionError(problem)
+    check_inputs([path])
     model = persistence.load(path)
     if not isinstance(model, TableRegressor):
         raise OptionError(
@@ -83,7 +82,9 @@ def predict_table(
     coverages: Sequence[float] = (),
     id_column: str | None = None,
     by_name: bool = False,
-    encoding: str = "utf-8",
+    strict: bool = False,
+    encoding: str | None = None,
+    delimiter: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
 ) -> PredictResult:
@@ -91,29 +92,37 @@ def predict_table(
 
     Columns: the id if one is named, mean, std, a lower and an upper bound per coverage (by default
     the model's), noise, disagreement, distance, unusual. The output appears whole or not at all.
-    Memory does not grow with the file.
+    Memory does not grow with the file. ``-`` is standard input, and standard output. ``strict``
+    refuses infinite and absurd values and unknown categories, which are flagged otherwise.
     """
     start = time.perf_counter()
     progress = progress or silent
     files = [table] if isinstance(model, TableRegressor) else [model, table]
-    if problem := path_problem(files, [output], force=force):
-        raise OptionError(problem)
-    output = check_output(refuse_unknown_suffix(output), force=force)
+    check_inputs(files)
+    output = check_output(refuse_unknown_suffix(output), inputs=files, force=force)
     model = model if isinstance(model, TableRegressor) else load_model(model)
     schema, shares = model.schema_, tuple(coverages) or (model.coverage,)
     names = _output_columns(shares, id_column)
     needed = schema.names + ([id_column] if id_column else [])
     rows, unusual, surprises = 0, 0, Surprises()
-    batch_rows = max(64, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(needed))))
+    opened = open_table(
+        table,
+        encoding=encoding,
+        delimiter=delimiter,
+        batch_rows=max(64, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(needed)))),
+        columns=needed,
+    )
     with (
-        open_table(table, encoding=encoding, batch_rows=batch_rows, columns=needed) as stream,
-        atomic_output(output, force=force) as part,
+        opened as stream,
+        atomic_output(output, inputs=files, force=force) as part,
         TableWriter(part) as writer,
     ):
         _check_stream(stream, schema, id_column, by_name)
         progress(0.0, "Predicting")
         for batch in stream.batches:
-            X, odd, unlike = conform(batch, schema, source=stream.name, first_row=rows + 1)
+            X, odd, unlike = conform(
+                batch, schema, source=stream.name, first_row=rows + 1, strict=strict
+            )
             answer, flagged = _predict_batch(model, X, shares, unlike)
             if id_column is not None:
                 answer = answer.add_column(0, id_column, batch.column(id_column))
@@ -127,7 +136,7 @@ def predict_table(
         n_rows=rows,
         n_unusual=unusual,
         columns=tuple(names),
-        warnings=tuple(surprises.sentences()),
+        warnings=(*stream.notes, *surprises.sentences()),
         seconds=time.perf_counter() - start,
     )
 
@@ -156,7 +165,7 @@ def _predict_batch(
         lower, upper = interval_names(coverage, alone=len(coverages) == 1)
         ends = np.asarray(dist.interval(coverage))
         columns |= {lower: ends[:, 0], upper: ends[:, 1]}
-    columns |= dict(zip(_PARTS, uncertainty_parts(dist), strict=True))
+    columns |= {name: np.asarray(getattr(dist, name)) for name in _PARTS}
     return pa.table({**columns, "unusual": unusual}), int(unusual.sum())
 
 

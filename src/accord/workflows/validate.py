@@ -19,6 +19,7 @@ from accord.agreement import (
 from accord.distributions import Normal
 from accord.metrics import interval_score
 from accord.tables import (
+    DecimalMark,
     OptionError,
     Table,
     TableError,
@@ -101,7 +102,9 @@ def validate_predictions(
     coverage: float = 0.95,
     rule: str | Rule | DatasetRule,
     required: float | None = None,
-    encoding: str = "utf-8",
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: DecimalMark | None = None,
 ) -> ValidateResult:
     """The probability of agreement between predictions and truth, and their reliability.
 
@@ -112,7 +115,7 @@ def validate_predictions(
     agreed = _rule(rule)
     if (lower is None) != (upper is None):
         raise OptionError("intervals need both ends, got one. Name --lower and --upper.")
-    source = read_table(table, encoding=encoding)
+    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
     roles = {"truth": truth, "mean": mean, "std": std, "lower": lower, "upper": upper}
     columns, left_out = _columns(source, {k: v for k, v in roles.items() if v is not None})
     y, predicted = columns["truth"], columns["mean"]
@@ -133,8 +136,12 @@ def validate_predictions(
         use=None if found is None else use_of(found),
         required=required,
         figures=figures,
-        warnings=(f"{count(left_out, 'row')} with missing values left out.",) if left_out else (),
+        warnings=(*source.notes, *_left_out(left_out)),
     )
+
+
+def _left_out(rows: int) -> tuple[str, ...]:
+    return (f"{count(rows, 'row')} with missing values left out.",) if rows else ()
 
 
 def _found(columns: dict[str, Floats], dist: Normal | None, coverage: float) -> Assessment | None:

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma as gamma_law
 from scipy.stats import norm
 
-from accord.probabilistic_backprop import (
+from accord.training import (
     Filter,
     Posterior,
     initial_posterior,
@@ -14,7 +14,7 @@ from accord.probabilistic_backprop import (
     output_moments,
     refine_prior,
     relu_moments,
-    train,
+    train_pbp,
 )
 
 
@@ -181,11 +181,11 @@ def test_stack_equals_networks_trained_one_by_one() -> None:
     x, y = rng.normal(size=(3, 30, 2)), rng.normal(size=(3, 30))
     generators = [np.random.default_rng(seed) for seed in range(3)]
     stack = initial_posterior((2, 6, 1), generators)
-    losses = list(train(stack, x, y, epochs=2, generators=generators))
+    losses = list(train_pbp(stack, x, y, epochs=2, generators=generators))
     for s in range(3):
         alone_rng = [np.random.default_rng(s)]
         alone = initial_posterior((2, 6, 1), alone_rng)
-        loss = list(train(alone, x[s : s + 1], y[s : s + 1], epochs=2, generators=alone_rng))
+        loss = list(train_pbp(alone, x[s : s + 1], y[s : s + 1], epochs=2, generators=alone_rng))
         np.testing.assert_allclose(alone.mean[0], stack.mean[s], rtol=1e-9)
         np.testing.assert_allclose(alone.noise[:, 0], stack.noise[:, s], rtol=1e-9)
         np.testing.assert_allclose(np.ravel(loss), np.array(losses)[:, s], rtol=1e-9)

@@ -1,21 +1,45 @@
-"""Assumed density filtering: one row moves every posterior, in place.
+r"""Probabilistic backpropagation: Gaussian weights, one row at a time, no optimiser.
 
-Written for speed: buffers are allocated once, and the backward pass is the derivative of
-`output_moments` by hand.
+Every weight has a posterior :math:`w \sim N(m, v)`. A row :math:`(x, y)` is propagated through the
+network as means and variances; the output's moments give the evidence
+:math:`\log Z = \log N(y \mid m_z, v_z + \beta / (\alpha - 1))`, and its gradient moves every
+posterior by assumed density filtering:
+
+.. math::
+
+    m \leftarrow m + v \frac{\partial \log Z}{\partial m}, \qquad
+    v \leftarrow v - v^2 \left[\left(\frac{\partial \log Z}{\partial m}\right)^2
+        - 2 \frac{\partial \log Z}{\partial v}\right].
+
+The noise precision has a Gamma posterior :math:`(\alpha, \beta)`, and so has the precision of the
+weights' prior, whose factors are refined by expectation propagation after every pass through the
+data (Hernández-Lobato & Adams, *Probabilistic backpropagation for scalable learning of Bayesian
+neural networks*, 2015).
+
+The steps are strictly sequential and small, so that the cost of a call decides: everything runs in
+numpy, in place, on a whole stack of S networks at once (splits, outputs), each with its own rows,
+with the gradients written out by hand. Buffers are allocated once, and the backward
+pass is the derivative of `output_moments`.
 """
 
+from collections.abc import Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
 from scipy.special import ndtr
 
-from accord.probabilistic_backprop.posterior import ROOT_TWO_PI, Array, Posterior
+from accord._types import Floats, Indices
+from accord.training.gaussian_weights import ROOT_TWO_PI, Posterior
 
 # The arguments of Z_0, Z_1 and Z_2 in `matched_gamma`.
 SHIFTS = np.array([[-1.0], [0.0], [1.0]])
+# A cavity this wide says nothing about its weight: the prior factor stays what it was.
+WIDEST_CAVITY = 1e6
+# Rows gathered into step order at a time: bounds the memory of a pass, not its result.
+BLOCK = 4096
 
 
-def matched_gamma(gamma: Array, var: Array, squared_error: Array) -> Array:
+def matched_gamma(gamma: Floats, var: Floats, squared_error: Floats) -> Floats:
     r"""Gamma posterior of a precision after one Gaussian observation, two moments matched.
 
     With :math:`Z_k = N(e \mid 0, v + \beta / (\alpha - 1 + k))` for k = 0, 1, 2 the parameters are
@@ -51,7 +75,7 @@ class _Layer:
     Inputs are kept already divided by √n, their variances by n, so that no scale appears below.
     """
 
-    def __init__(self, mean: Array, var: Array, grad: Array, curvature: Array) -> None:
+    def __init__(self, mean: Floats, var: Floats, grad: Floats, curvature: Floats) -> None:
         stack, n, fan_out = mean.shape
         self.mean, self.var, self.grad, self.curvature = mean, var, grad, curvature
         self.scale = n**-0.5
@@ -97,7 +121,7 @@ class _Layer:
         part *= self.act_var
         np.multiply(part, above.scale**2, out=above.input_var[:, :, :-1])
 
-    def differentiate(self, d_mean: Array, d_var: Array) -> None:
+    def differentiate(self, d_mean: Floats, d_var: Floats) -> None:
         """Into ``grad`` ∂log Z/∂m, into ``curvature`` (∂log Z/∂m)² − 2 ∂log Z/∂v, inputs certain.
 
         **Shape**: d_mean, d_var: ∂log Z by the activations' moments, (S, 1, fan_out).
@@ -106,7 +130,7 @@ class _Layer:
         factor = d_mean * d_mean - 2.0 * d_var
         np.multiply(self.input_square.swapaxes(1, 2), factor, out=self.curvature)
 
-    def differentiate_uncertain(self, d_mean: Array, d_var: Array) -> None:
+    def differentiate_uncertain(self, d_mean: Floats, d_var: Floats) -> None:
         """The same for inputs with a variance."""
         grad, curvature, twice = self.grad, self.curvature, 2.0 * d_var
         np.multiply(self.input_var.swapaxes(1, 2), twice, out=curvature)
@@ -116,7 +140,9 @@ class _Layer:
         np.multiply(self.input_square.swapaxes(1, 2), twice, out=curvature)
         np.subtract(grad * grad, curvature, out=curvature)
 
-    def backpropagate(self, d_mean: Array, d_var: Array, below: "_Layer") -> tuple[Array, Array]:
+    def backpropagate(
+        self, d_mean: Floats, d_var: Floats, below: "_Layer"
+    ) -> tuple[Floats, Floats]:
         """∂log Z by the moments of the activations below, through the ReLU between the layers.
 
         For z = max(0, a): ∂m_z/∂m_a = Φ, ∂m_z/∂v_a = φ / (2√v_a), ∂v_z/∂m_a = 2 m_z (1 − Φ) and
@@ -140,7 +166,7 @@ class _Layer:
         d_var += part
         return d_mean, d_var
 
-    def _input_gradients(self, d_mean: Array, d_var: Array) -> tuple[Array, Array]:
+    def _input_gradients(self, d_mean: Floats, d_var: Floats) -> tuple[Floats, Floats]:
         """∂log Z by the moments of the inputs, bias left out."""
         z_mean = _times_transposed(d_var, self.var)
         z_mean *= self.input_mean[:, :, :-1]
@@ -153,7 +179,7 @@ class _Layer:
         return z_mean, z_var
 
 
-def _times_transposed(rows: Array, weights: Array) -> Array:
+def _times_transposed(rows: Floats, weights: Floats) -> Floats:
     """rows · weightsᵀ without the bias.
 
     **Shape**: (S, 1, fan_out), (S, fan_in + 1, fan_out) -> (S, 1, fan_in).
@@ -176,7 +202,7 @@ class Filter:
         parts = (posterior.mean, posterior.var, self.grad, self.curvature)
         self.layers = [_Layer(*views) for views in zip(*map(posterior.layers, parts), strict=True)]
 
-    def observe(self, x: Array, y: Array) -> Array:
+    def observe(self, x: Floats, y: Floats) -> Floats:
         """Take one row per network into account; −2 log Z − log 2π of what was expected of it.
 
         **Shape**: x (S, fan_in) standardised, y (S,) -> (S,).
@@ -197,7 +223,7 @@ class Filter:
         surprise += error * d_mean
         return surprise
 
-    def _forward(self) -> tuple[Array, Array]:
+    def _forward(self) -> tuple[Floats, Floats]:
         layers = self.layers
         layers[0].activate()
         for below, above in pairwise(layers):
@@ -205,7 +231,7 @@ class Filter:
             above.activate_uncertain()
         return layers[-1].act_mean[:, 0, 0], layers[-1].act_var[:, 0, 0]
 
-    def _backward(self, d_mean: Array, d_var: Array) -> None:
+    def _backward(self, d_mean: Floats, d_var: Floats) -> None:
         layers = self.layers
         for below, above in zip(layers[-2::-1], layers[:0:-1], strict=True):
             above.differentiate_uncertain(d_mean, d_var)
@@ -225,3 +251,81 @@ class Filter:
         mean += step
         shrink *= var
         var -= shrink
+
+
+def refine_prior(posterior: Posterior) -> None:
+    r"""One round of expectation propagation over the weights' prior factors, in place.
+
+    Each factor :math:`N(w \mid 0, 1/\lambda)` is taken out of the posterior, matched against what
+    remains and put back. Matching against :math:`N(w \mid m, v)` and
+    :math:`\mathrm{Gamma}(\lambda \mid \alpha, \beta)` multiplies the weight's Gaussian by
+    :math:`N(w \mid 0, \beta / (\alpha - 1))`. λ is shared, so the weights come one by one.
+    """
+    old, shape_and_rate = posterior.factors[0], posterior.factors[1:]
+    precision = 1.0 / posterior.var
+    var = 1.0 / (precision - old)
+    square = (posterior.mean * precision * var) ** 2
+    informed = (var > 0.0) & (var < WIDEST_CAVITY)
+    new = old.copy()
+    for i in range(new.shape[1]):
+        cavity = posterior.prior - shape_and_rate[:, :, i]
+        valid = informed[:, i] & (cavity[0] > 1.0) & (cavity[1] > 0.0)
+        matched = np.where(valid, matched_gamma(cavity, var[:, i], square[:, i]), posterior.prior)
+        shape_and_rate[:, :, i] += np.where(valid, matched - posterior.prior, 0.0)
+        new[:, i] = np.where(valid, (cavity[0] - 1.0) / cavity[1], new[:, i])
+        posterior.prior[:] = matched
+    refined = precision - old + new
+    posterior.mean *= precision / refined
+    np.divide(1.0, refined, out=posterior.var)
+    posterior.factors[0] = new
+
+
+def train_pbp(
+    posterior: Posterior,
+    x: Floats,
+    y: Floats,
+    *,
+    epochs: int,
+    generators: Sequence[np.random.Generator],
+) -> Iterator[Floats]:
+    """Passes through the data, each in a new order and followed by a refinement of the prior.
+
+    Args:
+        posterior: where to start; updated in place.
+        x, y: standardised rows of each network.
+        epochs: passes through the data.
+        generators: one per network, for the order of its rows.
+
+    Yields:
+        After each pass, −log Z of each network's rows as they came, on average.
+
+    **Shape**: x (S, N, fan_in), y (S, N) -> (S,) per pass.
+
+    Example:
+        >>> from accord.training import initial_posterior, output_moments
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.normal(size=(1, 200, 1))
+        >>> posterior = initial_posterior((1, 20, 1), [rng])
+        >>> losses = list(train_pbp(posterior, x, np.sin(x[:, :, 0]), epochs=20, generators=[rng]))
+        >>> mean, var = output_moments(posterior, np.array([[1.0], [4.0]]))
+        >>> bool(abs(mean[0, 0] - np.sin(1.0)) < 0.1), bool(var[0, 1] > 10 * var[0, 0])
+        (True, True)
+    """
+    adf = Filter(posterior)
+    for _ in range(epochs):
+        order = np.stack([rng.permutation(y.shape[1]) for rng in generators], axis=1)
+        surprise = np.zeros(len(x))
+        with np.errstate(all="ignore"):  # an update that overflows is recognised and dropped
+            for rows_x, rows_y in _blocks(x, y, order):
+                for row_x, row_y in zip(rows_x, rows_y, strict=True):
+                    surprise += adf.observe(row_x, row_y)
+            refine_prior(posterior)
+        yield 0.5 * (surprise / y.shape[1] + np.log(2.0 * np.pi))
+
+
+def _blocks(x: Floats, y: Floats, order: Indices) -> Iterator[tuple[Floats, Floats]]:
+    """Rows in the order of the steps, (steps, S, fan_in) and (steps, S), a block at a time."""
+    members = np.arange(len(x))
+    for start in range(0, len(order), BLOCK):
+        rows = order[start : start + BLOCK]
+        yield x[members, rows], y[members, rows]

@@ -1,14 +1,13 @@
-"""What is known about the weights, and the moments of the output that follow from it."""
+"""Networks with Gaussian weights: their posterior, and the moments of the output."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import ndtr
 
-Array = NDArray[np.float64]
+from accord._types import Floats
 
 # Shape and rate of both Gamma priors, as in the authors' experiments: variance 6/5, loosely held.
 GAMMA_PRIOR = 6.0
@@ -34,20 +33,20 @@ class Posterior:
     """
 
     sizes: tuple[int, ...]
-    mean: Array
-    var: Array
-    noise: Array
-    prior: Array
-    factors: Array
+    mean: Floats
+    var: Floats
+    noise: Floats
+    prior: Floats
+    factors: Floats
 
     @property
-    def noise_var(self) -> Array:
+    def noise_var(self) -> Floats:
         """Variance of the observation noise, β / (α − 1). **Shape**: (S,)."""
         shape, rate = self.noise
         return np.asarray(rate / (shape - 1.0))
 
     def part(self, networks: slice) -> "Posterior":
-        """Some networks of the stack, apart from the others."""
+        """Copies of some networks of the stack."""
         return Posterior(
             self.sizes,
             self.mean[networks].copy(),
@@ -57,7 +56,7 @@ class Posterior:
             self.factors[:, networks].copy(),
         )
 
-    def layers(self, flat: Array) -> list[Array]:
+    def layers(self, flat: Floats) -> list[Floats]:
         """Views of (S, P) weights as one (S, fan_in + 1, fan_out) array per layer."""
         views, start = [], 0
         for fan_in, fan_out in pairwise(self.sizes):
@@ -88,7 +87,7 @@ def initial_posterior(sizes: Sequence[int], generators: Sequence[np.random.Gener
     return Posterior(tuple(sizes), mean, var, gamma, gamma.copy(), factors)
 
 
-def output_moments(posterior: Posterior, x: Array) -> tuple[Array, Array]:
+def output_moments(posterior: Posterior, x: Floats) -> tuple[Floats, Floats]:
     r"""Mean and variance of the networks' output under the weights' posterior, without the noise.
 
     A layer with n inputs :math:`z \sim N(m_z, v_z)`, the bias' one among them, has activations,
@@ -110,7 +109,7 @@ def output_moments(posterior: Posterior, x: Array) -> tuple[Array, Array]:
     return z[:, :, 0], z_var[:, :, 0]
 
 
-def relu_moments(mean: Array, var: Array) -> tuple[Array, Array]:
+def relu_moments(mean: Floats, var: Floats) -> tuple[Floats, Floats]:
     r"""Mean and variance of max(0, a) for a ~ N(m, v).
 
     With :math:`\alpha = m / \sqrt v` and :math:`g = \alpha \Phi(\alpha) + \varphi(\alpha)` they are
