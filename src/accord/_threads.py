@@ -17,6 +17,15 @@ from threadpoolctl import threadpool_limits
 _WORTH_A_THREAD = 2**24
 
 
+def _after_fork() -> None:
+    """One thread in a forked child: OpenMP waits for ever for threads that only its parent has."""
+    torch.set_num_threads(1)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)
+
+
 def available() -> int:
     """Processors that this process may use: its affinity, and its share of the machine."""
     affinity = getattr(os, "sched_getaffinity", None)

@@ -13,6 +13,7 @@ from accord import (
     MSEEnsembleRegressor,
     PBPRegressor,
 )
+from accord.portfolio import PortfolioRegressor
 
 # Few epochs keep the checks quick; the one that asks for a good fit sets none of its own.
 ESTIMATORS = [
@@ -22,6 +23,8 @@ ESTIMATORS = [
     MCDropoutRegressor(epochs=20, random_state=0),
     PBPRegressor(epochs=5, random_state=0),
     EvidentialRegressor(epochs=20, random_state=0),
+    # time for the first recipe only
+    PortfolioRegressor(effort="quick", time_budget=1e-3, random_state=0),
 ]
 
 NOT_EQUIVALENT = (

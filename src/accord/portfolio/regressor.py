@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags, check_random_state
+from sklearn.utils import Tags, check_random_state, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
 
@@ -199,6 +199,8 @@ class PortfolioRegressor(DistributionalRegressor):
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
+        if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+            y = column_or_1d(y, warn=True)
         x, targets = self._checked_pair(X, y)
         if targets.shape[1] > 1:
             raise ValueError(
