@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import t as student_t
 
-from accord import BVMRegressor
+from accord import PortfolioRegressor
 from accord.datasets import load
 from accord.distributions import Distribution
 from accord.metrics import crps
@@ -43,7 +43,7 @@ KINDS = ("standard", "outlier", "gap", "tail")
 
 def accord_method(seed: int) -> Method:
     """What a user of Accord gets who chooses nothing."""
-    return BVMRegressor(random_state=seed)
+    return PortfolioRegressor(random_state=seed)
 
 
 METHODS: dict[str, Callable[[int], Method]] = {"accord": accord_method, **PEERS}

@@ -7,7 +7,6 @@ from accord.calibration.layers import ExtraLayers
 from accord.calibration.likelihood_ratio import LikelihoodRatio
 from accord.calibration.recalibrated import Recalibrated
 from accord.calibration.variance import VarianceScaling
-from accord.calibration.widening import widened, widening_for
 
 __all__ = [
     "Calibrator",
@@ -17,6 +16,4 @@ __all__ = [
     "LikelihoodRatio",
     "Recalibrated",
     "VarianceScaling",
-    "widened",
-    "widening_for",
 ]

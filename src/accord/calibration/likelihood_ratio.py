@@ -17,7 +17,7 @@ _LARGEST = 1e6
 
 
 class LikelihoodRatio(BaseEstimator):  # type: ignore[misc]
-    """Ratio of the densities of new and old feature rows, by a classifier that tells them apart.
+    """Ratio of the densities of new and old feature rows, by a classifier that distinguishes them.
 
     With ρ(x) the probability that row x is a new one, w(x) = ρ(x) n_old / ((1 − ρ(x)) n_new)
     estimates p_new(x) / p_old(x) (Tibshirani et al., Conformal prediction under covariate shift,

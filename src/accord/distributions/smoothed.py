@@ -87,7 +87,7 @@ class Smoothed(Wrapped):
 
     @property
     def tolerance(self) -> Values:
-        """The half-width ε of the box, per row."""
+        """The half-width ε of the tolerance, per row."""
         return self._answer(self._tolerance)
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
@@ -111,7 +111,7 @@ class Smoothed(Wrapped):
         return self._base._tolerance_variance() + self._tolerance**2 / 3
 
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
-        """The mean over the box of moments of the moved base; what they add is the tolerance's."""
+        """The mean of the moved base's moments over ±ε; what they add is the tolerance's."""
         nodes, weights = (torch.from_numpy(x) for x in np.polynomial.legendre.leggauss(_BOX_NODES))
         nodes, weights = nodes.to(self._tolerance), weights.to(self._tolerance) / 2
         moved = [

@@ -86,29 +86,7 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
             ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
             lets it grow away from the data (:mod:`accord.estimators.tolerance`). Tolerances that
             differ by row go to ``fit(y_tolerance=...)``.
-        n_members: Networks in the ensemble.
-        hidden: Units of each hidden layer.
-        epochs: Passes through the training rows.
-        random_state: Seed of everything random; the same seed gives the same model.
-        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        dropout: Share of hidden units dropped in training.
-        target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
-            they are (``"none"``).
-        batch_size: Rows per step.
-        optimizer: ``"adam"`` or ``"adamw"``.
-        learning_rate: Step size of the optimizer.
-        weight_decay: Of the optimizer.
-        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
-        clip_norm: Largest norm of each member's gradient; None for no limit.
-        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
-            restore its best state.
-        validation_fraction: Share of the rows held out for early stopping.
-        patience: Epochs without improvement before a member stops.
-        warm_start: Let ``fit`` go on from the networks of the last one.
-        device: Where torch trains and predicts.
-        dtype: Precision of the networks.
-        memory_budget: Bytes; larger stacks of networks are trained in slices.
-        verbose: 1 for a progress bar.
+        {settings}
         family: Predictive family of a member: ``"normal"``, ``"laplace"``, ``"logistic"`` or
             ``"student-t"``.
         df: Degrees of freedom of the Student-t family.
@@ -388,7 +366,7 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         if "lower" in test.more:
             known = (test.more["lower"] == test.more["upper"]).all(axis=1)
         if not known.any():
-            return [0.0] * len(rules)  # nothing to tell the rules apart by
+            return [0.0] * len(rules)  # nothing to distinguish the rules by
         test = test[np.flatnonzero(known)]
         weight = test.weight if test.weight is not None and test.weight.any() else None
         scalings = self._scalings(candidate.rows)

@@ -33,29 +33,7 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
     network explains as noise from being given up.
 
     Args:
-        n_members: Networks in the ensemble.
-        hidden: Units of each hidden layer.
-        epochs: Passes through the training rows.
-        random_state: Seed of everything random; the same seed gives the same model.
-        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        dropout: Share of hidden units dropped in training.
-        target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
-            they are (``"none"``).
-        batch_size: Rows per step.
-        optimizer: ``"adam"`` or ``"adamw"``.
-        learning_rate: Step size of the optimizer.
-        weight_decay: Of the optimizer.
-        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
-        clip_norm: Largest norm of each member's gradient; None for no limit.
-        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
-            restore its best state.
-        validation_fraction: Share of the rows held out for early stopping.
-        patience: Epochs without improvement before a member stops.
-        warm_start: Let ``fit`` go on from the networks of the last one.
-        device: Where torch trains and predicts.
-        dtype: Precision of the networks.
-        memory_budget: Bytes; larger stacks of networks are trained in slices.
-        verbose: 1 for a progress bar.
+        {settings}
         adversarial: Also train on adversarial neighbours.
         adversarial_step: Their distance, as a share of each feature's range.
         beta: 0 for NLL, 0.5 as recommended for β-NLL, 1 for gradients of the mean as under MSE.
@@ -129,33 +107,11 @@ _FLOOR = 1e-6
 class MSEEnsembleRegressor(PlainEnsembleRegressor):
     """Ensemble trained on squared error; its uncertainty is the members' empirical variance.
 
-    The prediction is N(μ*, K⁻¹Σμ_k² − μ*²). All of it is epistemic: the members know nothing of
-    the noise, which makes this the over-confident baseline that the others are measured against.
+    The prediction of K ≥ 2 members is N(μ*, K⁻¹Σμ_k² − μ*²). All of it is epistemic: they know
+    nothing of the noise, which makes this the over-confident baseline for the others.
 
     Args:
-        n_members: Networks in the ensemble, at least 2.
-        hidden: Units of each hidden layer.
-        epochs: Passes through the training rows.
-        random_state: Seed of everything random; the same seed gives the same model.
-        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        dropout: Share of hidden units dropped in training.
-        target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
-            they are (``"none"``).
-        batch_size: Rows per step.
-        optimizer: ``"adam"`` or ``"adamw"``.
-        learning_rate: Step size of the optimizer.
-        weight_decay: Of the optimizer.
-        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
-        clip_norm: Largest norm of each member's gradient; None for no limit.
-        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
-            restore its best state.
-        validation_fraction: Share of the rows held out for early stopping.
-        patience: Epochs without improvement before a member stops.
-        warm_start: Let ``fit`` go on from the networks of the last one.
-        device: Where torch trains and predicts.
-        dtype: Precision of the networks.
-        memory_budget: Bytes; larger stacks of networks are trained in slices.
-        verbose: 1 for a progress bar.
+        {settings}
         mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
             ``"sigmoid"``, which confines it to the training range.
 

@@ -4,6 +4,7 @@ A concrete estimator states in ``_plan`` which tasks it wants trained and what i
 result. ``fit`` trains that plan alone; :func:`accord.estimators.fit_together` trains many at once.
 """
 
+import inspect
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
@@ -122,37 +123,39 @@ def _alike(one: TrainingPlan, other: TrainingPlan) -> bool:
     )
 
 
+# What all ensembles have in common, described once. It takes the place of "{settings}" in the
+# docstring of each, so that ``help`` shows every parameter in place.
+_SETTINGS = """\
+    n_members: Networks in the ensemble.
+    hidden: Units of each hidden layer.
+    epochs: Passes through the training rows.
+    random_state: Seed of everything random; the same seed gives the same model.
+    activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+    dropout: Share of hidden units dropped in training.
+    target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
+        they are (``"none"``).
+    batch_size: Rows per step.
+    optimizer: ``"adam"`` or ``"adamw"``.
+    learning_rate: Step size of the optimizer.
+    weight_decay: Of the optimizer.
+    schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
+    clip_norm: Largest norm of each member's gradient; None for no limit.
+    early_stopping: Stop a member once its loss on held-out rows no longer improves, and
+        restore its best state.
+    validation_fraction: Share of the rows held out for early stopping.
+    patience: Epochs without improvement before a member stops.
+    warm_start: Let ``fit`` go on from the networks of the last one.
+    device: Where torch trains and predicts.
+    dtype: Precision of the networks.
+    memory_budget: Bytes; larger stacks of networks are trained in slices.
+    verbose: 1 for a progress bar."""
+
+
 # A dataclass, so that a setting which all share stands once: its ``__init__`` has every field as a
 # keyword and only assigns, which is what scikit-learn asks of one.
 @dataclass(kw_only=True, eq=False, repr=False)
 class NetworkEnsembleRegressor(DistributionalRegressor):
-    """An ensemble of stacked networks; abstract.
-
-    Args:
-        n_members: Networks in the ensemble.
-        hidden: Units of each hidden layer.
-        epochs: Passes through the training rows.
-        random_state: Seed of everything random; the same seed gives the same model.
-        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        dropout: Share of hidden units dropped in training.
-        target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
-            they are (``"none"``).
-        batch_size: Rows per step.
-        optimizer: ``"adam"`` or ``"adamw"``.
-        learning_rate: Step size of the optimizer.
-        weight_decay: Of the optimizer.
-        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
-        clip_norm: Largest norm of each member's gradient; None for no limit.
-        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
-            restore its best state.
-        validation_fraction: Share of the rows held out for early stopping.
-        patience: Epochs without improvement before a member stops.
-        warm_start: Let ``fit`` go on from the networks of the last one.
-        device: Where torch trains and predicts.
-        dtype: Precision of the networks.
-        memory_budget: Bytes; larger stacks of networks are trained in slices.
-        verbose: 1 for a progress bar.
-    """
+    """An ensemble of stacked networks; abstract. Its settings are described in ``_SETTINGS``."""
 
     n_members: int = 5
     hidden: Sequence[int] = (50,)
@@ -177,6 +180,11 @@ class NetworkEnsembleRegressor(DistributionalRegressor):
     verbose: int = 0
 
     parameters_: list[NDArray[Any]] = field(init=False)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__:  # there is none under ``python -OO``
+            cls.__doc__ = inspect.cleandoc(cls.__doc__).replace("    {settings}", _SETTINGS)
 
     @abstractmethod
     def _plan(self, X: Any, y: Any, **fit_options: Any) -> TrainingPlan:

@@ -79,32 +79,10 @@ class EvidentialRegressor(PlainEnsembleRegressor):
     :math:`\mathrm{E}\,\sigma^2 = \beta / (\alpha - 1)` (aleatoric) and
     :math:`\mathrm{Var}\,\mu = \beta / (\nu (\alpha - 1))` (epistemic). Corrected, α is tied to
     ν + 1, the aleatoric part is w itself and the epistemic part :math:`w / \sqrt\nu`; their squares
-    add up to the Student-t's variance exactly.
+    add up to the Student-t's variance exactly. Several members are combined as a mixture.
 
     Args:
-        n_members: Networks in the ensemble; several are combined as a mixture.
-        hidden: Units of each hidden layer.
-        epochs: Passes through the training rows.
-        random_state: Seed of everything random; the same seed gives the same model.
-        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        dropout: Share of hidden units dropped in training.
-        target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
-            they are (``"none"``).
-        batch_size: Rows per step.
-        optimizer: ``"adam"`` or ``"adamw"``.
-        learning_rate: Step size of the optimizer.
-        weight_decay: Of the optimizer.
-        schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
-        clip_norm: Largest norm of each member's gradient; None for no limit.
-        early_stopping: Stop a member once its loss on held-out rows no longer improves, and
-            restore its best state.
-        validation_fraction: Share of the rows held out for early stopping.
-        patience: Epochs without improvement before a member stops.
-        warm_start: Let ``fit`` go on from the networks of the last one.
-        device: Where torch trains and predicts.
-        dtype: Precision of the networks.
-        memory_budget: Bytes; larger stacks of networks are trained in slices.
-        verbose: 1 for a progress bar.
+        {settings}
         uncertainty: ``"corrected"``, or ``"original"`` with four free outputs.
         penalty: λ, on evidence for wrong predictions.
 

@@ -152,7 +152,7 @@ def choose(
 def _widest_as_good(scores: Floats) -> Bools:
     """Where the widest tolerance stands that is as good as the best, to one standard error.
 
-    Few outliers decide an outlier score. Where it cannot tell two tolerances apart, the wider one
+    Few outliers decide an outlier score. Where it cannot distinguish two tolerances, the wider one
     is the safer one.
 
     **Shape**: scores (S, G, R) → (G, R), true once.

@@ -116,7 +116,7 @@ def reproduce(
         records: Where the per-split records go; ``records`` in ``folder`` unless given.
         quick: Fewer splits: minutes instead of hours.
         jobs: Processes; one per core unless given.
-        listener: Told of the progress.
+        listener: Called with the progress.
     """
     from accord.paper.stacks import missing, records_of, stacks_of  # brings torch
 

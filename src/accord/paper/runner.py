@@ -1,6 +1,6 @@
 """Runs stacks on several cores; what is done stays done, whatever happens next.
 
-A listener is told what is done, what is at work, and how long it will still take.
+A listener receives what is done, what is at work, and how long it will still take.
 """
 
 import os
@@ -32,7 +32,7 @@ Work = Callable[["Stack", RecordStore], "Outcome"]
 
 
 class Listener(Protocol):
-    """Told what a run does."""
+    """Receives what a run does."""
 
     def planned(self, stacks: list["Stack"], *, done: int, jobs: int) -> None:
         """Before the first stack: those to do, and how many were done in earlier runs."""

@@ -88,7 +88,7 @@ def _code(group: Group) -> str:
 
 
 def _cut(stack: Stack) -> list[Stack]:
-    """Parts of a few splits each, as long as training them apart costs little more.
+    """Parts of a few splits each, as long as training them separately costs little more.
 
     A stop then never loses more than some minutes.
     """

@@ -108,7 +108,7 @@ class Table:
     """Datasets (or methods) down, methods (or measures) across.
 
     ``facts`` are further columns of text, such as the sizes of datasets. With ``mark_best`` the
-    lowest number of each row is marked, apart among the paper's columns and among ours.
+    lowest number of each row is marked, separately among the paper's columns and among ours.
     """
 
     name: str

@@ -12,7 +12,6 @@ from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive
 from accord.metrics import coverage as covered
 from accord.plots.figures import axes_or_new
-from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
     BLUE,
     LINES,
@@ -150,3 +149,17 @@ def _date_axis(ax: "Axes", x: Any) -> None:
     locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
     ax.xaxis.set_major_locator(locator)
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
+def drawable_interval(dist: Distribution, coverage: float, y: Floats) -> tuple[Floats, Floats]:
+    """Central intervals as they are, and with infinite ends moved just beyond all that is finite.
+
+    Conformal intervals are infinite where too few calibration rows allow no bound.
+
+    **Shape**: ``y`` (N,), as ``dist``; both results (N, 2).
+    """
+    interval = as_array("interval", dist.interval(coverage))
+    shown = np.concatenate([interval[np.isfinite(interval)], y, as_array("mean", dist.mean)])
+    low, high = float(shown.min()), float(shown.max())
+    beyond = 0.15 * (high - low) if high > low else 1.0
+    return interval, np.clip(interval, low - beyond, high + beyond)

@@ -10,8 +10,8 @@ from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
+from accord.plots.envelopes import drawable_interval
 from accord.plots.figures import axes_or_new
-from accord.plots.intervals import drawable_interval
 from accord.plots.style import (
     BLUE,
     ORANGE,

@@ -77,7 +77,7 @@ class Loop:
         )
         self.stack.initialise(seeds)
         self._continue_from_initial()
-        # Streams of shuffles and dropout per member, apart from the one of its initial weights.
+        # Streams of shuffles and dropout per member, other than that of its initial weights.
         self.shuffles = [torch.Generator().manual_seed(seed ^ 0x5DEECE66D) for seed in seeds]
         self.dropouts = [_dropout_streams(seeds, i) for i in range(len(self.stack.weights))]
         rates = [self.architecture.dropout if t.dropout is None else t.dropout for t in tasks]

@@ -217,7 +217,7 @@ class MixtureObjective:
         return -total, torch.cat([moments, logits], -1), None
 
     def _moments(self, raw: Tensor) -> Tensor:
-        """Raw means and variances; the means start apart, or all components would stay one."""
+        """Raw means and variances; the means start unequal, or all components would stay one."""
         if self.n_components == 1:
             return raw
         start = torch.linspace(-1, 1, self.n_components, dtype=raw.dtype, device=raw.device)

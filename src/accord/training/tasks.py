@@ -100,7 +100,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class EpochReport:
-    """What a listener is told after each epoch."""
+    """What a listener receives after each epoch."""
 
     epoch: int
     n_epochs: int
