@@ -47,7 +47,7 @@ def model(folder: Path) -> Path:
     frame = rows(1000, 1)
     noise = np.random.default_rng(2).normal(0, 0.3, len(frame))
     frame["y"] = frame["x0"] + np.sin(frame["x1"]) + (frame["town"] == "a") + noise
-    path = folder / "model.skops"
+    path = folder / "model.accord"
     fit_table(frame, target="y", effort="quick").model.save(path)
     return path
 
