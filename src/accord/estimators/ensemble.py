@@ -360,15 +360,18 @@ _USELESS = 2.0
 def warn_if_useless(history: Floats, targets: Floats) -> None:
     """Warn where networks explain the targets worse than these do themselves.
 
-    ``history`` is the loss per epoch as a negative log-density of scaled ``targets``; a Gaussian
-    with their own mean and deviation has ½ log(2πe σ²) per target.
+    ``history`` is the loss per epoch as a negative log-density of scaled ``targets``, summed over
+    them; a Gaussian with their own mean and deviation has ½ log(2πe σ²) for each. Of a target that
+    is constant no network can know more: there is nothing to warn of.
 
     **Shape**: history (epochs, M), targets (N, T).
     """
-    variance = np.maximum(targets.var(axis=0), np.finfo(np.float64).tiny)
-    own = float(0.5 * np.log(2 * np.pi * np.e * variance).mean())
+    variance = targets.var(axis=0)
+    if not variance.all():
+        return
+    own = float(0.5 * np.log(2 * np.pi * np.e * variance).sum())
     reached = float(np.nanmedian(history[-1]))
-    if reached > own + _USELESS:
+    if reached > own + _USELESS * targets.shape[1]:
         warnings.warn(
             f"training ended at a loss of {reached:.3g}, worse than {own:.3g} without any "
             "network. Lower learning_rate, or train for more epochs.",
