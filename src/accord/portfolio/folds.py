@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from accord._types import Floats, Indices
 from accord.splits import gap_split, outlier_split, tail_split
 
-# Ten folds where rows are few, so that each part sees most of them.
+# More folds where rows are few, so that each part sees most of them.
 _FEW_ROWS, _MANY_ROWS = 250, 20_000
 
 
@@ -27,7 +27,7 @@ class Part:
 
 
 def fold_count(n: int) -> int:
-    """Folds for n rows: more where rows are few, fewer where training is dear."""
+    """Folds for n rows: more where rows are few, fewer where training takes long."""
     return 8 if n < _FEW_ROWS else 5 if n < _MANY_ROWS else 3
 
 

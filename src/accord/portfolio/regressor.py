@@ -199,7 +199,7 @@ class PortfolioRegressor(DistributionalRegressor):
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
-        if np.ndim(y) == 2 and np.shape(y)[1] == 1:
+        if np.asarray(y).shape[1:] == (1,):
             y = column_or_1d(y, warn=True)
         x, targets = self._checked_pair(X, y)
         if targets.shape[1] > 1:
