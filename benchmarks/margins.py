@@ -30,7 +30,7 @@ class Margins:
 
     def note(self, actual: Any, expected: Any, rtol: float, atol: float) -> None:
         """Keep the largest |actual − expected| / (atol + rtol |expected|)."""
-        a, b = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+        a, b = (np.array(v.tolist() if torch.is_tensor(v) else v) for v in (actual, expected))
         with np.errstate(all="ignore"):
             error, allowed = np.abs(a - b), atol + rtol * np.abs(b)
             share = np.where(np.isfinite(error) & (allowed > 0), error / allowed, 0.0)
@@ -51,7 +51,7 @@ class Margins:
         def noted(actual: Any, expected: Any, **more: Any) -> None:
             usual = defaults.get(getattr(actual, "dtype", None), (1e-3, 1e-5))
             rtol, atol = more.get("rtol", usual[0]), more.get("atol", usual[1])
-            values = (torch.as_tensor(v).detach().cpu().double() for v in (actual, expected))
+            values = (torch.as_tensor(v).detach().double().numpy() for v in (actual, expected))
             self.note(*values, rtol, atol)
             check(actual, expected, **more)
 
