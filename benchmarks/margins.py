@@ -28,11 +28,13 @@ class Margins:
     def pytest_runtest_setup(self, item: pytest.Item) -> None:
         self.test = item.nodeid
 
-    def note(self, actual: Any, expected: Any, rtol: float, atol: float) -> None:
+    def note(self, actual: Any, expected: Any, rtol: float, atol: Any) -> None:
         """Keep the largest |actual − expected| / (atol + rtol |expected|)."""
-        a, b = np.asarray(actual, np.float64), np.asarray(expected, np.float64)
+        a, b, slack = (
+            np.array(v.tolist() if torch.is_tensor(v) else v) for v in (actual, expected, atol)
+        )
         with np.errstate(all="ignore"):
-            error, allowed = np.abs(a - b), atol + rtol * np.abs(b)
+            error, allowed = np.abs(a - b), slack + rtol * np.abs(b)
             share = np.where(np.isfinite(error) & (allowed > 0), error / allowed, 0.0)
         self.used[self.test] = max(self.used.get(self.test, 0.0), share.max(initial=0.0))
 
@@ -51,7 +53,7 @@ class Margins:
         def noted(actual: Any, expected: Any, **more: Any) -> None:
             usual = defaults.get(getattr(actual, "dtype", None), (1e-3, 1e-5))
             rtol, atol = more.get("rtol", usual[0]), more.get("atol", usual[1])
-            values = (torch.as_tensor(v).detach().cpu().double() for v in (actual, expected))
+            values = (torch.as_tensor(v).detach().double().numpy() for v in (actual, expected))
             self.note(*values, rtol, atol)
             check(actual, expected, **more)
 

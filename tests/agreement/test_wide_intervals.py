@@ -79,7 +79,7 @@ def test_both_ends_over_many_decades(name: str) -> None:
     law = law_of(len(lower))
     expected = np.array([log_reference(tail, *pair) for pair in zip(lower, upper, strict=True)])
     found = law.log_interval_prob(lower, upper)
-    rtol = 1e-10 if name == "varying student-t" else 2e-12  # SciPy's digits beside the centre
+    rtol = 3e-10 if name == "varying student-t" else 2e-12  # SciPy's digits beside the centre
     # log p near 0 is as exact as p itself
     np.testing.assert_allclose(found, expected, rtol=rtol, atol=4e-15)
     rule = probability_of_agreement(law, np.zeros(len(lower)), Inside(lower, upper))

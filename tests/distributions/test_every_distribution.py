@@ -29,7 +29,7 @@ def integral(dist: Distribution, ends: np.ndarray, power: int = 0) -> np.ndarray
 
 def kinked(name: str) -> float:
     """The accuracy of the nodes: less where a density has kinks, or jumps, between them."""
-    return {"laplace": 1e-5, "uniform": 1e-2}.get(name.split(",")[0].split()[-1], 1e-9)
+    return {"laplace": 1e-5, "uniform": 3e-2}.get(name.split(",")[0].split()[-1], 1e-9)
 
 
 def panels(dist: Distribution, low: float, high: float) -> np.ndarray:
