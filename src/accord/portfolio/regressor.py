@@ -357,10 +357,11 @@ class PortfolioRegressor(DistributionalRegressor):
         far = np.flatnonzero(extreme(z) & table.measured)
         if len(far):
             farthest = table.y[far[np.argmax(np.abs(z[far]))]]
-            words = "1 target lies" if len(far) == 1 else f"{len(far)} targets lie"
+            one = len(far) == 1
+            words = "1 target lies" if one else f"{len(far)} targets lie"
             self._note(
-                f"{words} far outside the others (farthest: {farthest:g}) and hardly count in "
-                "training. Check whether they are typing errors."
+                f"{words} far outside the others (farthest: {farthest:g}) and hardly "
+                f"{'counts' if one else 'count'} in training. Check for typing errors."
             )
 
     def _growth(self, x: Floats) -> Growth:
