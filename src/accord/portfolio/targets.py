@@ -47,7 +47,6 @@ class TargetScale:
         low, high = np.quantile(values, [_TRIMMED, 1 - _TRIMMED], method="closest_observation")
         bulk = np.clip(values, low, high)
         scale = float(bulk.std()) or float(values.std())
-        # a product, since targets near the largest float overflow when squared
         return TargetScale(transform, float(bulk.mean()), scale or 1.0)
 
     def scaled(self, y: Floats) -> Floats:
