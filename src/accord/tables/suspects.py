@@ -65,7 +65,8 @@ def suspects(X: pd.DataFrame, schema: Schema) -> tuple[Suspect, ...]:
 def duplicate_groups(X: pd.DataFrame, y: Floats) -> Indices:
     """A number per row, the same for rows that repeat each other in features and target.
 
-    Rows of one number belong into the same part when rows are held out.
+    Rows of one number belong into the same part when rows are held out. Where nearly every row has
+    copies, values are few and rows are alike without being copies: each then has its own number.
 
     >>> duplicate_groups(pd.DataFrame({"a": [1.0, 2.0, 1.0]}), np.array([5.0, 6.0, 5.0]))
     array([0, 1, 0])
@@ -74,7 +75,10 @@ def duplicate_groups(X: pd.DataFrame, y: Floats) -> Indices:
     """
     whole = pd.concat([X.reset_index(drop=True), pd.Series(y, name="target of the rows")], axis=1)
     hashes = pd.util.hash_pandas_object(whole, index=False)
-    return pd.factorize(hashes)[0].astype(np.intp)
+    groups = pd.factorize(hashes)[0].astype(np.intp)
+    sizes = np.bincount(groups)
+    alike = len(sizes) < len(y) / 10 or sizes.max(initial=0) > max(2, len(y) / 5)
+    return np.arange(len(y)) if alike else groups
 
 
 def _is_time(name: str, values: "pd.Series[float]") -> bool:

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from accord import persistence
 from accord._checks import check_choice, check_probability
 from accord._progress import Progress, parts, silent
-from accord._types import Bools, Floats
+from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import stated_half_width
 from accord.portfolio import HeldOut, PortfolioRegressor
@@ -161,7 +161,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ).fit(
             features,
             data.y,
-            groups=groups_of(table, data, self.group),
+            groups=self._together(table, data),
             time=order_of(table, data, self.time),
             y_tolerance=self._tolerance_of(data),
             y_lower=data.lower,
@@ -309,6 +309,15 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
+
+    def _together(self, table: Table, data: TrainingData) -> Indices | None:
+        """Which rows are held out together: groups that are named, else copies of a row.
+
+        Copies are sought among the columns, since encoded ones may differ from row to row.
+        """
+        if self.group is not None:
+            return groups_of(table, data, self.group)
+        return None if self.time is not None else duplicate_groups(data.X, data.y)
 
     def _notes_on_splits(self, data: TrainingData) -> list[str]:
         """What could make held-out rows too easy, and what was done about it."""
