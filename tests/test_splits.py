@@ -13,6 +13,7 @@ from accord.splits import (
     OutlierSplit,
     TailSplit,
     gap_split,
+    groups_of_copies,
     outlier_split,
     shift,
     standard_splits,
@@ -171,3 +172,60 @@ def test_bad_input_is_refused_clearly(X: object, options: dict[str, float], mess
     for split in (outlier_split, gap_split, tail_split):
         with pytest.raises(ValueError, match=message):
             split(X, **{"fraction": 0.2, **options})
+
+
+rng = np.random.default_rng(4)
+
+
+def test_copies_in_a_frame_have_one_number() -> None:
+    once = pd.DataFrame(
+        {
+            "a": rng.normal(size=50),
+            "b": rng.choice(["x", None], 50),
+            "c": pd.date_range("2020-01-01", periods=50),
+        }
+    )
+    y = rng.normal(size=50)
+    order = rng.permutation(250)
+    five = pd.concat([once] * 5, ignore_index=True).iloc[order]
+    groups = groups_of_copies(five, np.tile(y, 5)[order])
+    assert len(np.unique(groups)) == 50
+    np.testing.assert_array_equal(np.unique(groups, return_counts=True)[1], 5)
+    pd.testing.assert_series_equal(
+        five.groupby(groups)["a"].nunique(), pd.Series(1, range(50), name="a"), check_dtype=False
+    )
+
+
+def test_equal_features_with_other_targets_are_no_copies() -> None:
+    X = pd.DataFrame({"a": [1.0, 1.0, np.nan, np.nan]})
+    assert groups_of_copies(X, np.array([1.0, 2.0, 3.0, 3.0])).tolist() == [0, 1, 2, 2]
+
+
+def test_the_same_features_with_another_target_are_no_copy() -> None:
+    x = np.ones((10, 2))
+    assert len(np.unique(groups_of_copies(x, np.arange(10.0)))) == 10
+
+
+def test_few_values_are_no_copies() -> None:
+    """A table of two yes-or-no columns has alike rows by chance: each is its own."""
+    x, y = rng.integers(0, 2, size=(200, 2)).astype(float), np.ones(200)
+    assert len(np.unique(groups_of_copies(x, y))) == 200
+
+
+@pytest.mark.parametrize("of", [np.asarray, pd.DataFrame])
+def test_copies_are_found_alike_in_frames_and_arrays(of) -> None:
+    X, y = np.tile(rng.normal(size=(30, 2)), (2, 1)), np.tile(rng.normal(size=30), 2)
+    group = groups_of_copies(of(X), y)
+    np.testing.assert_array_equal(group[:30], group[30:])
+    assert len(np.unique(group)) == 30
+
+
+@pytest.mark.parametrize("of", [np.asarray, pd.DataFrame])
+def test_a_row_with_more_copies_than_a_part_holds_is_no_copy(of) -> None:
+    X, y = np.concatenate([np.zeros((30, 1)), rng.normal(size=(70, 1))]), np.zeros(100)
+    assert len(np.unique(groups_of_copies(of(X), y, n_parts=5))) == 100
+    assert len(np.unique(groups_of_copies(of(X), y, n_parts=2))) == 71
+
+
+def test_two_equal_rows_can_still_be_parted() -> None:
+    assert groups_of_copies(np.ones((2, 1)), [1.0, 1.0]).tolist() == [0, 1]

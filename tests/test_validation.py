@@ -345,8 +345,8 @@ def test_agreement_curve_rises_to_one() -> None:
 @pytest.mark.parametrize(
     ("make", "error", "message"),
     [
-        (lambda: mean_of([1.0]), ValueError, "at least 2 rows to tell their scatter, got 1"),
-        (lambda: mean_of([2.0, 2.0]), ValueError, "must scatter"),
+        (lambda: mean_of([1.0]), ValueError, "at least 2 rows to show their scatter, got 1"),
+        (lambda: mean_of([2.0, 2.0]), ValueError, "must differ to show"),
         (lambda: mean_of([1.0, np.nan]), ValueError, "observations must be finite, got nan"),
         (lambda: mean_of([]), ValueError, "observations must not be empty"),
         (lambda: reliability(10.0, OBSERVED, tolerance=-1), ValueError, "must be non-negative"),

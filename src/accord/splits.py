@@ -4,7 +4,8 @@ A model judged on random held-out rows is judged where it has data. The splits h
 rows that are *unusual* (:func:`outlier_split`), that lie *between* the others (:func:`gap_split`)
 or *beyond* them (:func:`tail_split`), and :func:`shift` says how far the targets moved. Each is a
 function that gives one ``(train, test)`` pair of sorted row numbers, and a scikit-learn splitter
-for :func:`~sklearn.model_selection.cross_val_score`.
+for :func:`~sklearn.model_selection.cross_val_score`. :func:`groups_of_copies` finds rows that have
+to stay together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,6 +25,7 @@ __all__ = [
     "Shift",
     "TailSplit",
     "gap_split",
+    "groups_of_copies",
     "outlier_split",
     "shift",
     "standard_splits",
@@ -228,6 +230,42 @@ class TailSplit:
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of pairs."""
         return len(_chosen(self.features, X))
+
+
+def groups_of_copies(X: Any, y: ArrayLike, *, n_parts: int = 5) -> Indices:
+    """A number per row, the same for rows that repeat each other in features and target.
+
+    Copies of a row belong into the same of ``n_parts`` parts: held out from a model that has
+    learnt from its copy, a row is no test. Where nearly every row has copies, or one has more than
+    a part holds, values are few and rows are alike without being copies: each then has its own
+    number.
+
+    **Shape**: X (N, d), a data frame or an array; y (N,) → (N,).
+
+    >>> groups_of_copies(np.array([[1.0], [2.0], [1.0]]), [5.0, 6.0, 5.0])
+    array([0, 1, 0])
+    """
+    target = np.asarray(y, dtype=np.float64)
+    group = _alike_in_frame(X, target) if hasattr(X, "iloc") else _alike_in_array(X, target)
+    n, size = len(group), np.bincount(group)
+    chance = len(size) < max(2, n / 10) or size.max() > max(2, n / n_parts)
+    return np.arange(n) if chance else group
+
+
+def _alike_in_frame(X: Any, y: Floats) -> Indices:
+    """Rows numbered by their first copy."""
+    import pandas as pd
+
+    columns = [X.reset_index(drop=True), pd.Series(y, name="target of the rows")]
+    hashes = pd.util.hash_pandas_object(pd.concat(columns, axis=1), index=False)
+    return np.asarray(pd.factorize(hashes)[0], dtype=np.intp)
+
+
+def _alike_in_array(X: ArrayLike, y: Floats) -> Indices:
+    """Rows numbered in the order of their bytes."""
+    table = np.ascontiguousarray(np.column_stack([X, y]))
+    rows = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
+    return np.asarray(np.unique(rows, return_inverse=True)[1], dtype=np.intp)
 
 
 class Shift(NamedTuple):

@@ -7,6 +7,7 @@ import pytest
 
 from accord import metrics
 from accord.distributions import Mixture, Normal
+from accord.metrics import scorers
 
 RNG = np.random.default_rng(0)
 N = 60
@@ -43,6 +44,46 @@ def test_weighted_sharpness_pinball_and_agreement() -> None:
     weighted = metrics.agreement(y_true=Y, dist=DIST, rule=0.5, sample_weight=COUNT)
     repeated = metrics.agreement(y_true=Y[TWICE], dist=DIST[TWICE], rule=0.5)
     assert weighted == pytest.approx(repeated)
+
+
+def test_weighted_bins_of_deviation() -> None:
+    """Bins of equal weight hold what bins of equally many copies hold."""
+    count = COUNT.copy()
+    count[0] += -COUNT.sum() % 10
+    rows = np.repeat(np.arange(N), count)
+    weighted = metrics.deviation_bins(y_true=Y, dist=DIST, sample_weight=count)
+    repeated = metrics.deviation_bins(y_true=Y[rows], dist=DIST[rows])
+    np.testing.assert_allclose(weighted.predicted, repeated.predicted, rtol=1e-12)
+    np.testing.assert_allclose(weighted.observed, repeated.observed, rtol=1e-12)
+    ence = metrics.ence(y_true=Y, dist=DIST, sample_weight=count)
+    assert ence == pytest.approx(metrics.ence(y_true=Y[rows], dist=DIST[rows]), rel=1e-12)
+    assert ence != pytest.approx(metrics.ence(y_true=Y, dist=DIST), rel=1e-6)
+
+
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_weighted_typical_width(outputs: int) -> None:
+    std = np.exp(RNG.normal(size=(N, outputs)))
+    count = RNG.integers(0, 4, N)
+    rows, y = np.repeat(np.arange(N), count), np.zeros((N, outputs))
+    name = ["typical_width"]
+    weighted = metrics.summary(y_true=y, dist=Normal(y, std), sample_weight=count, names=name)
+    repeated = metrics.summary(y_true=y[rows], dist=Normal(y[rows], std[rows]), names=name)
+    assert weighted == pytest.approx(repeated)
+
+
+def test_scorers_take_weights() -> None:
+    model = LinearModel()
+    for scorer in (scorers.crps_scorer, scorers.coverage_scorer(0.8)):
+        weighted = scorer(model, Y, Y, sample_weight=COUNT)
+        assert weighted == pytest.approx(scorer(model, Y[TWICE], Y[TWICE]), rel=1e-12)
+        assert weighted != pytest.approx(scorer(model, Y, Y), rel=1e-6)
+
+
+class LinearModel:
+    """Predicts half of what it is given."""
+
+    def predict_dist(self, X: np.ndarray) -> Normal:
+        return Normal(X / 2, 0.3)
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from accord.portfolio.crossfit import groups_of_copies
 from accord.portfolio.folds import (
     Part,
     fold_count,
@@ -12,6 +11,7 @@ from accord.portfolio.folds import (
     thinned,
     time_parts,
 )
+from accord.splits import groups_of_copies
 
 RNG = np.random.default_rng(0)
 
@@ -54,21 +54,10 @@ def test_copies_are_one_group_wherever_they_stand() -> None:
     x, y = RNG.normal(size=(60, 2)), RNG.normal(size=60)
     order = RNG.permutation(180)
     copies = np.tile(np.arange(60), 3)[order]
-    group = groups_of_copies(x[copies], y[copies], 5)
+    group = groups_of_copies(x[copies], y[copies])
     fold = folds_of(random_parts(group, 5, seed=0), 180)
     for original in range(60):
         assert len(np.unique(fold[copies == original])) == 1
-
-
-def test_the_same_features_with_another_target_are_no_copy() -> None:
-    x = np.ones((10, 2))
-    assert len(np.unique(groups_of_copies(x, np.arange(10.0), 5))) == 10
-
-
-def test_few_values_are_no_copies() -> None:
-    """A table of two yes-or-no columns has alike rows by chance: each is its own."""
-    x, y = RNG.integers(0, 2, size=(200, 2)).astype(float), np.ones(200)
-    assert len(np.unique(groups_of_copies(x, y, 5))) == 200
 
 
 def test_stretches_of_time_follow_each_other() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from accord.tables import duplicate_groups, prepare_training, read_table, suspects
+from accord.tables import prepare_training, read_table, suspects
 
 N = 300
 rng = np.random.default_rng(0)
@@ -52,27 +52,3 @@ def test_the_sentence_names_column_and_switch() -> None:
     (suspect,) = suspects(data.X, data.schema)
     assert "'patient' looks like a group (40 values" in suspect.sentence
     assert "--group" in suspect.sentence
-
-
-def test_copies_of_a_row_have_one_number() -> None:
-    once = pd.DataFrame(
-        {
-            "a": rng.normal(size=50),
-            "b": rng.choice(["x", None], 50),
-            "c": pd.date_range("2020-01-01", periods=50),
-        }
-    )
-    y = rng.normal(size=50)
-    order = rng.permutation(250)
-    five = pd.concat([once] * 5, ignore_index=True).iloc[order]
-    groups = duplicate_groups(five, np.tile(y, 5)[order])
-    assert len(np.unique(groups)) == 50
-    np.testing.assert_array_equal(np.unique(groups, return_counts=True)[1], 5)
-    pd.testing.assert_series_equal(
-        five.groupby(groups)["a"].nunique(), pd.Series(1, range(50), name="a"), check_dtype=False
-    )
-
-
-def test_equal_features_with_other_targets_are_no_copies() -> None:
-    X = pd.DataFrame({"a": [1.0, 1.0, np.nan, np.nan]})
-    assert duplicate_groups(X, np.array([1.0, 2.0, 3.0, 3.0])).tolist() == [0, 1, 2, 2]

@@ -184,7 +184,7 @@ class IsotonicCalibration(Calibrator):
     If a predicted 90 % quantile lies above 70 % of the held-out targets, R(0.9) = 0.7 (Kuleshov,
     Fenner and Ermon, Accurate uncertainties for deep learning, 2018). R is followed at few knots,
     between normal scores Φ⁻¹(F), and goes on straight beyond them: the result has a density
-    everywhere, finite and positive, and Gaussian tails where no calibration row tells more. It
+    everywhere, finite and positive, and Gaussian tails beyond the calibration rows. It
     corrects bias, spread and shape (skewness, heavy tails), all of them alike in every row.
 
     Attributes:

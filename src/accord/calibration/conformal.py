@@ -152,7 +152,7 @@ class LikelihoodRatio(BaseEstimator):  # type: ignore[misc]
         self.classifier = classifier
 
     def fit(self, X_old: Any, X_new: Any) -> Self:
-        """Learn to tell new rows from old ones.
+        """Learn to distinguish new rows from old ones.
 
         **Shape:** X_old (N, d), X_new (N', d)
         """

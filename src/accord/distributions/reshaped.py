@@ -26,7 +26,7 @@ from accord.distributions.wrapped import Wrapped
 _MAX_KNOTS = 25
 # The steepest a curve may be: scores that coincide would give an infinite density.
 _STEEPEST = 1e3
-# Φ(±8.3) are the last cdf values that float64 tells from 0 and 1.
+# Φ(±8.3) are the last cdf values that float64 distinguishes from 0 and 1.
 _LAST_SCORE = 8.3
 
 
@@ -120,7 +120,7 @@ def curve_through_scores(scores: Floats, *, weight: Floats | None = None) -> Mon
 
 
 def effective_size(weight: Floats) -> float:
-    """Number of equally weighted rows that tell as much: (Σw)² / Σw²."""
+    """Number of equally weighted rows that say as much: (Σw)² / Σw²."""
     return float(weight.sum() ** 2 / np.square(weight).sum())
 
 
@@ -141,11 +141,11 @@ def _weighted_quantile(scores: Floats, weight: Floats, levels: Floats) -> Floats
 
 
 def _spread(knots: Floats, values: Floats) -> Floats:
-    """Move coinciding knots apart, as little as the steepest slope asks, about their middle."""
+    """Separate coinciding knots, as little as the steepest slope asks, about their middle."""
     least = np.diff(values) / _STEEPEST
-    apart = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(knots), least))])
+    offset = np.concatenate([[0.0], np.cumsum(np.maximum(np.diff(knots), least))])
     middle = len(knots) // 2
-    spread: Floats = knots[middle] + apart - apart[middle]
+    spread: Floats = knots[middle] + offset - offset[middle]
     return spread
 
 

@@ -61,7 +61,8 @@ class Smoothed(Wrapped):
     that.
 
     ``base`` is a location-scale family or an :class:`Empirical`. A mixture is smoothed by smoothing
-    its components; a smoothed distribution is not smoothed again, two boxes being no box.
+    its components; a smoothed distribution is not smoothed again, since the sum of two uniform
+    variables is not uniform.
 
     **Shape**: that of the base; ``tolerance`` is a scalar or has the base's trailing shape, so that
     members ``(M, N)`` may share the tolerances ``(N,)``.

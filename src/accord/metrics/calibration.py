@@ -272,7 +272,7 @@ def deviation_bins(
 ) -> DeviationBins:
     """Root mean predicted variance against root mean squared error, in bins of equal count.
 
-    Levi et al. (2019). Several outputs are pooled.
+    Levi et al. (2019). With weights, bins of equal weight. Several outputs are pooled.
 
     **Shape**: ``y_true`` (N,) or (N, K) with at least two values per bin.
     """
@@ -282,19 +282,36 @@ def deviation_bins(
     variance = as_array("variance", q.variance).ravel()
     squares = ((y - as_array("mean", q.mean)) ** 2).ravel()
     check_enough_rows(y.size, 2 * n_bins, f"a split into {n_bins} bins")
-    bins = np.array_split(np.argsort(variance, kind="stable"), n_bins)
-    weight = row_weights(sample_weight, y)
-    outputs = y.size // len(y)
-    weights = np.ones(y.size) if weight is None else np.repeat(weight, outputs)
-    if any(not weights[rows].any() for rows in bins):
-        raise ValueError(
-            "sample_weight must leave rows in every bin, got a bin without. Use fewer bins."
-        )
+    order = np.argsort(variance, kind="stable")
+    own, ends = _equal_bins(row_weights(sample_weight, y), y, order, n_bins)
+    high, starts = np.cumsum(own), np.concatenate([[0.0], ends[:-1]])
+    count = np.searchsorted(high, ends) - np.searchsorted(high, starts, side="right") + 1
     return DeviationBins(
-        predicted=np.array([np.sqrt(_mean(variance, weights, rows)) for rows in bins]),
-        observed=np.array([np.sqrt(_mean(squares, weights, rows)) for rows in bins]),
-        count=np.array([len(rows) for rows in bins], dtype=np.float64),
+        predicted=np.sqrt(_bin_means(variance[order], own, ends)),
+        observed=np.sqrt(_bin_means(squares[order], own, ends)),
+        count=count.astype(np.float64),
     )
+
+
+def _equal_bins(
+    weight: Floats | None, y: Floats, order: Indices, n_bins: int
+) -> tuple[Floats, Floats]:
+    """The weight of each ordered value, and the cumulative weight at which each bin ends.
+
+    Bins have equally many values; with weights, equal weight.
+    """
+    if weight is None:
+        sizes = [len(part) for part in np.array_split(order, n_bins)]
+        return np.ones(y.size), np.cumsum(sizes, dtype=np.float64)
+    own = np.repeat(weight, y.size // len(y))[order]
+    return own, np.linspace(0.0, np.cumsum(own)[-1], n_bins + 1)[1:]
+
+
+def _bin_means(values: Floats, own: Floats, ends: Floats) -> Floats:
+    """The weighted mean of each bin; a value on a border counts in both bins, with its parts."""
+    reached, total = (np.concatenate([[0.0], np.cumsum(x)]) for x in (own, own * values))
+    sums = np.interp(ends, reached, total)
+    return np.asarray(np.diff(sums, prepend=0.0) / np.diff(ends, prepend=0.0))
 
 
 def ence(
@@ -319,7 +336,3 @@ def ence(
     given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
     bins = deviation_bins(y_true=y_true, n_bins=n_bins, **given)
     return float((np.abs(bins.predicted - bins.observed) / bins.predicted).mean())
-
-
-def _mean(values: Floats, weights: Floats, rows: Indices) -> float:
-    return float(np.average(values[rows], weights=weights[rows]))

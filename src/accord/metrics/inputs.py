@@ -22,7 +22,7 @@ PERCENT = "Write 0.95 for 95 %."
 
 
 class PointPredictive(TypedDict, total=False):
-    """The two ways to hand over point predictions: their values, or a distribution."""
+    """The two ways to pass point predictions: their values, or a distribution."""
 
     mean: ArrayLike | None
     dist: Distribution | None
@@ -30,7 +30,7 @@ class PointPredictive(TypedDict, total=False):
 
 
 class Predictive(TypedDict, total=False):
-    """The two ways to hand over predictions: a distribution, or means with standard deviations."""
+    """The two ways to pass predictions: a distribution, or means with standard deviations."""
 
     dist: Distribution | None
     mean: ArrayLike | None

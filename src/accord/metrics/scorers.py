@@ -44,9 +44,9 @@ __all__ = [
 class DistributionScorer:
     """A metric of ``dist`` as a callable (estimator, X, y) for which greater is better.
 
-    ``metric`` is called as ``metric(y_true=y, dist=dist)``; bind options with
-    ``functools.partial``. The estimator has ``predict_dist``, or ``predict(X, return_std=True)``,
-    whose answer is taken as Gaussian; a Pipeline may end in one.
+    ``metric`` is called as ``metric(y_true=y, dist=dist)``, with ``sample_weight`` if given; bind
+    options with ``functools.partial``. The estimator has ``predict_dist``, or
+    ``predict(X, return_std=True)``, whose answer is taken as Gaussian; a Pipeline may end in one.
 
     >>> from functools import partial
     >>> DistributionScorer(partial(interval_score, coverage=0.9)).greater_is_better
@@ -56,14 +56,26 @@ class DistributionScorer:
     metric: Callable[..., float]
     greater_is_better: bool = False
 
-    def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
+    def __call__(
+        self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None
+    ) -> float:
         """The metric of the estimator's predictions for ``X`` against ``y``, signed."""
-        value = self.metric(y_true=y, dist=predictive_of(estimator, X))
+        given = {} if sample_weight is None else {"sample_weight": sample_weight}
+        value = self.metric(y_true=y, dist=predictive_of(estimator, X), **given)
         return value if self.greater_is_better else -value
 
 
-def _coverage_gap(*, y_true: ArrayLike, dist: Distribution, coverage_stated: float = 0.95) -> float:
-    return abs(coverage(y_true=y_true, dist=dist, coverage=coverage_stated) - coverage_stated)
+def _coverage_gap(
+    *,
+    y_true: ArrayLike,
+    dist: Distribution,
+    coverage_stated: float = 0.95,
+    sample_weight: ArrayLike | None = None,
+) -> float:
+    observed = coverage(
+        y_true=y_true, dist=dist, coverage=coverage_stated, sample_weight=sample_weight
+    )
+    return abs(observed - coverage_stated)
 
 
 def agreement_scorer(rule: Any) -> DistributionScorer:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-from numpy.typing import NDArray
 
 from accord._progress import Progress, silent
 from accord._threads import one_thread
@@ -244,16 +243,3 @@ def work_of(recipe: Recipe, table: Table, n_folds: int) -> float:
     members = n_folds * recipe.seeds
     # each step has a cost of its own, whatever it multiplies
     return float(recipe.steps * (members * (batch * parameters + 3 * parameters) + 4e6))
-
-
-def groups_of_copies(x: Floats, y: Floats, n_folds: int) -> NDArray[np.int64]:
-    """A number per row, the same for copies of a row, so that no fold learns what it is asked.
-
-    Where nearly every row has copies, values are few and rows are alike without being copies.
-    """
-    table = np.ascontiguousarray(np.column_stack([x, y]))
-    rows = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
-    _, group, size = np.unique(rows, return_inverse=True, return_counts=True)
-    if len(size) < len(y) / 10 or size.max() > len(y) / n_folds:
-        return np.arange(len(y))
-    return np.asarray(group, dtype=np.int64)

@@ -29,7 +29,6 @@ from accord.portfolio.crossfit import (
     Candidate,
     Clock,
     Table,
-    groups_of_copies,
     held_out_rows,
     learnt_from,
     relevance,
@@ -48,6 +47,7 @@ from accord.portfolio.local import Evidence, choose_tolerance, feature_weights, 
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, extreme, resolution
+from accord.splits import groups_of_copies
 from accord.training import DivergedError
 from accord.trust import Growth, Proximity
 
@@ -231,7 +231,7 @@ class PortfolioRegressor(DistributionalRegressor):
         if time is not None:
             parts = time_parts(np.asarray(time, dtype=np.float64), n_folds)
         else:
-            together = groups_of_copies(table.x, table.y, n_folds)
+            together = groups_of_copies(table.x, table.y, n_parts=n_folds)
             if groups is not None:
                 together = np.unique(np.asarray(groups), return_inverse=True)[1]
             parts = random_parts(together, n_folds, seed=seed)

@@ -24,7 +24,7 @@ from accord.tables.files import (
 )
 from accord.tables.problems import TableError, absent_column, listed, near_matches
 from accord.tables.schema import Column, Conformed, Schema, Surprises, check_columns, conform
-from accord.tables.suspects import Suspect, duplicate_groups, suspects
+from accord.tables.suspects import Suspect, suspects
 from accord.tables.training_data import Decision, TrainingData, number_column, prepare_training
 
 __all__ = [
@@ -52,7 +52,6 @@ __all__ = [
     "check_output",
     "check_outputs",
     "conform",
-    "duplicate_groups",
     "file_sha256",
     "guard_formulas",
     "listed",

@@ -337,7 +337,7 @@ def _shrunken_means(values: NDArray[Any], y: Floats) -> tuple[list[str], Floats,
     groups = pd.Series(y - overall).groupby(pd.Series(values), sort=True)
     counts, sums = groups.count(), groups.sum()
     n, means = counts.to_numpy(dtype=np.float64), (sums / counts).to_numpy(dtype=np.float64)
-    repeated = n > 1  # one row alone does not tell its category from its noise
+    repeated = n > 1  # one row alone does not separate its category from its noise
     within, between = float(y.var()), 0.0
     if repeated.any():
         rows, groups_seen = n[repeated].sum(), repeated.sum()

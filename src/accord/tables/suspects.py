@@ -1,4 +1,4 @@
-"""What in a table could make its own held-out rows too easy: copies, groups, and time."""
+"""Columns that could make a table's own held-out rows too easy: groups and time."""
 
 import re
 from typing import Literal, NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 
 from accord._files import quoted
-from accord._types import Floats, Indices
+from accord._types import Indices
 from accord.tables.schema import Schema, as_numbers
 
 Role = Literal["group", "time"]
@@ -60,25 +60,6 @@ def suspects(X: pd.DataFrame, schema: Schema) -> tuple[Suspect, ...]:
         elif _can_be_code(X[column.name]) and _is_group(column.name, own, codes):
             found.append(_group(column.name, int(own.max()) + 1))
     return tuple(found)
-
-
-def duplicate_groups(X: pd.DataFrame, y: Floats) -> Indices:
-    """A number per row, the same for rows that repeat each other in features and target.
-
-    Rows of one number belong into the same part when rows are held out. Where nearly every row has
-    copies, values are few and rows are alike without being copies: each then has its own number.
-
-    >>> duplicate_groups(pd.DataFrame({"a": [1.0, 2.0, 1.0]}), np.array([5.0, 6.0, 5.0]))
-    array([0, 1, 0])
-
-    **Shape**: X (N, columns), y (N,) → (N,).
-    """
-    whole = pd.concat([X.reset_index(drop=True), pd.Series(y, name="target of the rows")], axis=1)
-    hashes = pd.util.hash_pandas_object(whole, index=False)
-    groups = pd.factorize(hashes)[0].astype(np.intp)
-    sizes = np.bincount(groups)
-    alike = len(sizes) < len(y) / 10 or sizes.max(initial=0) > max(2, len(y) / 5)
-    return np.arange(len(y)) if alike else groups
 
 
 def _is_time(name: str, values: "pd.Series[float]") -> bool:

@@ -18,13 +18,13 @@ from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import stated_half_width
 from accord.portfolio import HeldOut, PortfolioRegressor
+from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
     Table,
     TrainingData,
     check_columns,
     conform,
-    duplicate_groups,
     make_preprocessor,
     prepare_training,
     quoted,
@@ -317,7 +317,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         if self.group is not None:
             return groups_of(table, data, self.group)
-        return None if self.time is not None else duplicate_groups(data.X, data.y)
+        return None if self.time is not None else groups_of_copies(data.X, data.y)
 
     def _notes_on_splits(self, data: TrainingData) -> list[str]:
         """What could make held-out rows too easy, and what was done about it."""
@@ -326,7 +326,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             suspect for suspect in suspects(data.X, data.schema) if suspect.column not in named
         )
         notes = [suspect.sentence for suspect in self.suspects_]
-        copies = len(data.y) - len(np.unique(duplicate_groups(data.X, data.y)))
+        copies = len(data.y) - len(np.unique(groups_of_copies(data.X, data.y)))
         if copies and self.group is None and self.time is None:
             words = "row repeats" if copies == 1 else "rows repeat"
             notes.append(

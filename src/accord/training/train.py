@@ -54,16 +54,16 @@ def train(
 
 
 def _share(listener: Listener | None, done: int, n_stacks: int) -> Listener | None:
-    """Tell the listener of all stacks' epochs as of one long run."""
+    """A listener to one stack that reports its epochs as a part of one long run."""
     if listener is None or n_stacks == 1:
         return listener
 
-    def tell(progress: EpochReport) -> None:
+    def report(progress: EpochReport) -> None:
         total = progress.n_epochs * n_stacks
         epoch = progress.epoch + done * progress.n_epochs
         listener(replace(progress, epoch=epoch, n_epochs=total))
 
-    return tell
+    return report
 
 
 def _largest_product(

@@ -1,9 +1,9 @@
-"""How far a row lies from the training data: mean distance to its nearest training rows."""
+"""How far a row lies from the training data, and how a local tolerance grows with that."""
 
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self
+from typing import Any, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,6 +19,9 @@ from accord._types import Floats, Indices
 # where a matrix product over all pairs is quicker.
 _TREE_FEATURES = 10
 _CHUNK = 16_384
+# ε₁: how fast the tolerance grows where nothing can be tested, as a fraction of the targets' range.
+BEYOND_EVIDENCE = 0.02
+_GROWTH_CAP = 20.0
 
 
 class Proximity(BaseEstimator):  # type: ignore[misc]
@@ -163,7 +166,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         return {name: value for name, value in state.items() if name != "_search"}
 
     def _nearest_by_product(self, Z: Floats, k: int) -> Floats:
-        """Matrix products tell which rows are nearest; their distances, to 1e-8 only.
+        """Matrix products show which rows are nearest; their distances, to 1e-8 only.
 
         Hence the distances are taken again by differences: a training row is exactly 0 from itself.
         """
@@ -174,3 +177,51 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
 
 def _chunks(Z: Floats) -> list[Floats]:
     return [Z[start : start + _CHUNK] for start in range(0, len(Z), _CHUNK)]
+
+
+@final
+class Growth:
+    """g(x): 0 for rows as usual as the training rows' nearer half, 1 at their 95 % quantile.
+
+    Attributes:
+        proximity_: The distance to the training rows.
+        start_, width_: r₅₀ and r₉₅ − r₅₀.
+        farthest_: G, the largest value of a training row.
+    """
+
+    def fit(
+        self, x: Floats, *, feature_weight: Floats | None = None, max_references: int = 20_000
+    ) -> Self:
+        """**Shape**: x (N, d), feature_weight (d,)."""
+        proximity = Proximity(max_references=max_references, random_state=0)
+        self.proximity_ = proximity.fit(x, feature_weight=feature_weight)
+        distances = self.proximity_.distance_leave_one_out()
+        self.start_, high = np.quantile(distances, [0.5, 0.95])
+        # rows all alike: any distance at all is unusual, and the cap bounds what follows
+        self.width_ = max(high - self.start_, 1e-3 * max(high, 1e-12))
+        self.farthest_ = (distances.max() - self.start_) / self.width_
+        return self
+
+    def __call__(self, x: Floats) -> Floats:
+        """g before it is cut off at 0.
+
+        **Shape**: x (N, d) → (N,).
+        """
+        return self._of_distance(self.proximity_.distance(x))
+
+    def leave_one_out(self) -> Floats:
+        """g of each training row, among the other training rows; before it is cut off at 0."""
+        return self._of_distance(self.proximity_.distance_leave_one_out())
+
+    def _of_distance(self, distance: Floats) -> Floats:
+        return np.asarray((distance - self.start_) / self.width_)
+
+    def half_width(self, values: Floats, *, unit: Floats, target_range: Floats) -> Floats:
+        """ε(x) where the growth has these values and ``unit`` is ε₀ + κ s(x) in target units.
+
+        **Shape**: values (N,); unit (N, T) or (T,); target_range (T,) → (N, T).
+        """
+        growth = values[:, None]
+        beyond = BEYOND_EVIDENCE * (growth - self.farthest_).clip(min=0.0)
+        half_width = growth.clip(0.0, _GROWTH_CAP) * unit + beyond * target_range
+        return np.asarray(np.minimum(half_width, target_range))

@@ -23,7 +23,7 @@ _SMALLEST = 1e-12
 class TrustScore(BaseEstimator):  # type: ignore[misc]
     """A score per row for how far its prediction can be trusted, and an alarm for unusual rows.
 
-    Two things tell that a row is unlike what the model has learned from: its distance to the
+    Two things show that a row is unlike what the model has learned from: its distance to the
     training rows (mean distance to the k nearest, in standardised features), and the epistemic
     share of the predicted variance: how much of the uncertainty is the model's own ignorance,
     beside the noise. Each is put on one scale, that of a standard normal variable over held-out

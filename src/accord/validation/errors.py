@@ -265,13 +265,13 @@ def _mean_and_error(observations: ArrayLike) -> tuple[Floats, Floats, int]:
     n = len(values) if values.ndim else 1
     if n < 2:
         raise ValueError(
-            f"observations must have at least 2 rows to tell their scatter, got {n}. "
+            f"observations must have at least 2 rows to show their scatter, got {n}. "
             "Repeat the measurement, or state its uncertainty as Normal(y, std)."
         )
     deviation = values.std(0, ddof=1)
     if not (deviation > 0).all():
         raise ValueError(
-            "observations must scatter to tell an uncertainty, got equal values throughout. "
+            "observations must differ to show their uncertainty, got equal values throughout. "
             "State the uncertainty as Normal(y, std), for instance by the rounding."
         )
     return values.mean(0), np.asarray(deviation / n**0.5), n
