@@ -33,9 +33,9 @@ __all__ = [
 ]
 
 Split = tuple[Indices, Indices]
-RandomState = int | np.random.RandomState | None
+Seed = int | np.random.RandomState | None
 Feature = int | str
-Side = Literal["lower", "upper", "both"]
+TailSide = Literal["lower", "upper", "both"]
 
 
 def standard_splits(n: int, n_splits: int = 20) -> list[Split]:
@@ -65,9 +65,7 @@ def standard_splits(n: int, n_splits: int = 20) -> list[Split]:
     return [(order[:n_train].astype(np.intp), order[n_train:].astype(np.intp)) for order in orders]
 
 
-def outlier_split(
-    X: ArrayLike, *, fraction: float = 0.1, random_state: RandomState = None
-) -> Split:
+def outlier_split(X: ArrayLike, *, fraction: float = 0.1, random_state: Seed = None) -> Split:
     """Hold out the rows whose features are the most anomalous, by Isolation Forest.
 
     A forest of random cuts isolates an unusual row in few of them; the rows with the shortest
@@ -115,7 +113,7 @@ def gap_split(X: ArrayLike, *, feature: Feature = 0, fraction: float = 1 / 3) ->
 
 
 def tail_split(
-    X: ArrayLike, *, feature: Feature = 0, side: Side = "upper", fraction: float = 0.1
+    X: ArrayLike, *, feature: Feature = 0, side: TailSide = "upper", fraction: float = 0.1
 ) -> Split:
     """Hold out the lowest or highest values of one feature: does the model know where it ends?
 
@@ -163,7 +161,7 @@ class OutlierSplit:
 
     n_splits: int = 5
     fraction: float = field(default=0.1, kw_only=True)
-    random_state: RandomState = field(default=None, kw_only=True)
+    random_state: Seed = field(default=None, kw_only=True)
 
     def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
         """Pairs of train and test rows."""
@@ -219,7 +217,7 @@ class TailSplit:
     """
 
     features: Sequence[Feature] | None = None
-    side: Side = field(default="upper", kw_only=True)
+    side: TailSide = field(default="upper", kw_only=True)
     fraction: float = field(default=0.1, kw_only=True)
 
     def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:

@@ -24,7 +24,7 @@ from accord.calibration.layers import ExtraLayers
 from accord.distributions import Distribution, concatenated, predictive_of
 from accord.estimators import DistributionalRegressor, fit_together, target_names
 
-Method = Literal["variance", "isotonic", "layers", "conformal", "weighted-conformal"]
+CalibrationMethod = Literal["variance", "isotonic", "layers", "conformal", "weighted-conformal"]
 Ratio = Callable[[Any], ArrayLike]
 
 
@@ -74,7 +74,7 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
         self,
         model: Any,
         *,
-        method: Method | Calibrator = "variance",
+        method: CalibrationMethod | Calibrator = "variance",
         cv: int | float | Literal["prefit"] | BaseCrossValidator = 5,
         ratio: Ratio | LikelihoodRatio | None = None,
         random_state: int | np.random.RandomState | None = None,
@@ -131,7 +131,7 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
     def _calibrator(self) -> Any:
         if isinstance(self.method, Calibrator):
             return clone(self.method)
-        check_choice("method", self.method, get_args(Method))
+        check_choice("method", self.method, get_args(CalibrationMethod))
         match self.method:
             case "variance":
                 return VarianceScaling()

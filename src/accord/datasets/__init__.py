@@ -5,13 +5,13 @@ names, or from the user's cache, filled from their public address, and are check
 """
 
 from accord.datasets.dataset import Dataset, Truth
-from accord.datasets.entries import Entry, File, info, names
+from accord.datasets.entries import DatasetInfo, File, info, names
 from accord.datasets.loading import load
 from accord.datasets.toys import make_cubic, make_heteroscedastic, make_homoscedastic
 
 __all__ = [
     "Dataset",
-    "Entry",
+    "DatasetInfo",
     "File",
     "Truth",
     "info",

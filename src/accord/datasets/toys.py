@@ -7,7 +7,7 @@ from accord.datasets.dataset import Dataset, Truth
 
 __all__ = ["make_cubic", "make_heteroscedastic", "make_homoscedastic"]
 
-RandomState = int | np.random.Generator | None
+Seed = int | np.random.Generator | None
 
 
 def make_cubic(
@@ -16,7 +16,7 @@ def make_cubic(
     noise: float = 3.0,
     low: float = -4.0,
     high: float = 4.0,
-    random_state: RandomState = None,
+    random_state: Seed = None,
 ) -> Dataset:
     """The cubic of the paper's first figure: t = x³ + ξ, ξ ~ N(0, 3²), x uniform in [−4, 4].
 
@@ -42,7 +42,7 @@ def make_cubic(
     return _draw("cubic", truth, n, low, high, about, random_state)
 
 
-def make_heteroscedastic(n: int = 1000, *, random_state: RandomState = None) -> Dataset:
+def make_heteroscedastic(n: int = 1000, *, random_state: Seed = None) -> Dataset:
     """Noise that depends on the input, after Nix and Weigend (1994).
 
     With x uniform in [0, π/2],
@@ -69,9 +69,7 @@ def make_heteroscedastic(n: int = 1000, *, random_state: RandomState = None) -> 
     return _draw("heteroscedastic", truth, n, 0.0, np.pi / 2, about, random_state)
 
 
-def make_homoscedastic(
-    n: int = 1000, *, noise: float = 0.1, random_state: RandomState = None
-) -> Dataset:
+def make_homoscedastic(n: int = 1000, *, noise: float = 0.1, random_state: Seed = None) -> Dataset:
     """The same mean as :func:`make_heteroscedastic` under noise of one size.
 
     Args:
@@ -110,7 +108,7 @@ def _draw(
     low: float,
     high: float,
     about: str,
-    random_state: RandomState,
+    random_state: Seed,
 ) -> Dataset:
     generator = np.random.default_rng(random_state)
     X = generator.uniform(low, high, size=(n, 1))

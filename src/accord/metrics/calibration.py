@@ -20,7 +20,7 @@ from accord._checks import RandomState, check_choice, check_count, generator_fro
 from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
-    Predictive,
+    Predictions,
     as_array,
     check_enough_rows,
     mean_of,
@@ -225,7 +225,7 @@ def ece(
     >>> round(ece(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10), 3)
     0.5
     """
-    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    given: Predictions = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
     return reliability_curve(y_true=y_true, levels=levels, **given).ece
 
 
@@ -245,7 +245,7 @@ def mce(
     >>> mce(y_true=[0.0] * 10, mean=[0.0] * 10, std=[1.0] * 10)
     0.9
     """
-    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    given: Predictions = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
     return reliability_curve(y_true=y_true, levels=levels, **given).mce
 
 
@@ -333,6 +333,6 @@ def ence(
     >>> ence(y_true=[2.0, -2.0], mean=[0.0, 0.0], std=[1.0, 1.0], n_bins=1)
     1.0
     """
-    given: Predictive = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
+    given: Predictions = {"dist": dist, "mean": mean, "std": std, "sample_weight": sample_weight}
     bins = deviation_bins(y_true=y_true, n_bins=n_bins, **given)
     return float((np.abs(bins.predicted - bins.observed) / bins.predicted).mean())

@@ -21,7 +21,7 @@ DROP_ROWS = "Drop or impute those rows."
 PERCENT = "Write 0.95 for 95 %."
 
 
-class PointPredictive(TypedDict, total=False):
+class PointPredictions(TypedDict, total=False):
     """The two ways to pass point predictions: their values, or a distribution."""
 
     mean: ArrayLike | None
@@ -29,7 +29,7 @@ class PointPredictive(TypedDict, total=False):
     sample_weight: ArrayLike | None
 
 
-class Predictive(TypedDict, total=False):
+class Predictions(TypedDict, total=False):
     """The two ways to pass predictions: a distribution, or means with standard deviations."""
 
     dist: Distribution | None

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
-    Predictive,
+    Predictions,
     as_array,
     averaged,
     bounds,
@@ -23,7 +23,7 @@ from accord.metrics.inputs import (
 __all__ = ["coverage", "interval_score", "interval_width", "sharpness"]
 
 
-class IntervalPredictive(Predictive, total=False):
+class IntervalPredictions(Predictions, total=False):
     """Intervals as they are, or the central ones of a predictive at a stated coverage."""
 
     interval: ArrayLike | None
@@ -32,11 +32,11 @@ class IntervalPredictive(Predictive, total=False):
 
 @overload
 def coverage(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[IntervalPredictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[IntervalPredictions]
 ) -> float: ...
 @overload
 def coverage(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictions]
 ) -> Floats: ...
 def coverage(
     *,
@@ -66,11 +66,11 @@ def coverage(
 
 @overload
 def interval_width(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[IntervalPredictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[IntervalPredictions]
 ) -> float: ...
 @overload
 def interval_width(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictions]
 ) -> Floats: ...
 def interval_width(
     *,
@@ -98,11 +98,11 @@ def interval_width(
 
 @overload
 def interval_score(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[IntervalPredictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[IntervalPredictions]
 ) -> float: ...
 @overload
 def interval_score(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[IntervalPredictions]
 ) -> Floats: ...
 def interval_score(
     *,

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
-    PointPredictive,
+    PointPredictions,
     averaged,
     check_enough_rows,
     mean_of,
@@ -22,11 +22,11 @@ __all__ = ["mae", "r2", "rmse", "squared_error"]
 
 @overload
 def squared_error(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[PointPredictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[PointPredictions]
 ) -> float: ...
 @overload
 def squared_error(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictions]
 ) -> Floats: ...
 def squared_error(
     *,
@@ -49,11 +49,11 @@ def squared_error(
 
 @overload
 def mae(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[PointPredictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[PointPredictions]
 ) -> float: ...
 @overload
 def mae(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[PointPredictions]
 ) -> Floats: ...
 def mae(
     *,

@@ -10,7 +10,7 @@ from accord._types import Floats
 from accord.agreement import Rule, Within, probability_of_agreement
 from accord.distributions import Distribution, Empirical, gaussian_match
 from accord.metrics.inputs import (
-    Predictive,
+    Predictions,
     as_array,
     averaged,
     finite,
@@ -23,14 +23,14 @@ from accord.metrics.inputs import (
 __all__ = ["agreement", "crps", "gaussian_nll", "nll", "pinball"]
 
 
-class RuledPredictive(Predictive, total=False):
+class RuledPredictions(Predictions, total=False):
     """Predictions and the rule under which they are to agree."""
 
     rule: Required[Rule | float]
     random_state: RandomState
 
 
-class SampledPredictive(Predictive, total=False):
+class SampledPredictions(Predictions, total=False):
     """Predictions as a distribution, as moments, as draws, or as quantiles at stated levels."""
 
     samples: ArrayLike | None
@@ -40,10 +40,10 @@ class SampledPredictive(Predictive, total=False):
 
 @overload
 def nll(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictions]
 ) -> float: ...
 @overload
-def nll(*, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]) -> Floats: ...
+def nll(*, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictions]) -> Floats: ...
 def nll(
     *,
     y_true: ArrayLike,
@@ -70,11 +70,11 @@ def nll(
 
 @overload
 def gaussian_nll(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[Predictions]
 ) -> float: ...
 @overload
 def gaussian_nll(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[Predictions]
 ) -> Floats: ...
 def gaussian_nll(
     *,
@@ -102,11 +102,11 @@ def gaussian_nll(
 
 @overload
 def crps(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[SampledPredictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[SampledPredictions]
 ) -> float: ...
 @overload
 def crps(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[SampledPredictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[SampledPredictions]
 ) -> Floats: ...
 def crps(
     *,
@@ -158,7 +158,7 @@ def pinball(
     quantiles: ArrayLike | None = None,
     alpha: ArrayLike | None = None,
     average: Literal[True] = True,
-    **given: Unpack[Predictive],
+    **given: Unpack[Predictions],
 ) -> float: ...
 @overload
 def pinball(
@@ -167,7 +167,7 @@ def pinball(
     quantiles: ArrayLike | None = None,
     alpha: ArrayLike | None = None,
     average: Literal[False],
-    **given: Unpack[Predictive],
+    **given: Unpack[Predictions],
 ) -> Floats: ...
 def pinball(
     *,
@@ -203,11 +203,11 @@ def pinball(
 
 @overload
 def agreement(
-    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[RuledPredictive]
+    *, y_true: ArrayLike, average: Literal[True] = True, **given: Unpack[RuledPredictions]
 ) -> float: ...
 @overload
 def agreement(
-    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[RuledPredictive]
+    *, y_true: ArrayLike, average: Literal[False], **given: Unpack[RuledPredictions]
 ) -> Floats: ...
 def agreement(
     *,

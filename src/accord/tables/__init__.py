@@ -9,7 +9,7 @@ from accord._files import (
     printable,
     quoted,
 )
-from accord.tables.cells import CellFormat, DecimalMark, Kind
+from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
 from accord.tables.files import (
@@ -30,11 +30,11 @@ from accord.tables.training_data import Decision, TrainingData, number_column, p
 __all__ = [
     "ONE_HOT_CATEGORIES",
     "CellFormat",
+    "CellKind",
     "Column",
     "Conformed",
     "DecimalMark",
     "Decision",
-    "Kind",
     "OptionError",
     "Schema",
     "Surprises",

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from accord._files import quoted
 from accord._types import Floats
 
-Kind = Literal["number", "boolean", "time", "date", "category"]
+CellKind = Literal["number", "boolean", "time", "date", "category"]
 NumberFormat = Literal["plain", "thousands", "comma", "spaced", "spaced comma", "clock"]
 DecimalMark = Literal[".", ","]
 
@@ -81,7 +81,7 @@ class CellFormat:
     ``missing_tokens`` are words that mean "missing" in this column only.
     """
 
-    kind: Kind
+    kind: CellKind
     number_format: NumberFormat = "plain"
     unit: str = ""
     date_format: str | None = None
@@ -378,7 +378,7 @@ def _category(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
     return np.asarray(column.to_pandas().to_numpy(dtype=object))
 
 
-_CONVERSIONS: dict[Kind, Callable[[pa.ChunkedArray, CellFormat], NDArray[Any]]] = {
+_CONVERSIONS: dict[CellKind, Callable[[pa.ChunkedArray, CellFormat], NDArray[Any]]] = {
     "number": _number,
     "boolean": _boolean,
     "time": _time,

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from accord._files import quoted
 from accord._types import Bools, Floats
-from accord.tables.cells import CellFormat, DecimalMark, Kind, UnreadableCells, convert, detect
+from accord.tables.cells import CellFormat, CellKind, DecimalMark, UnreadableCells, convert, detect
 from accord.tables.problems import TableError, counted, listed, near_matches
 
 # A text column with more distinct values than this share of its rows names rows, not groups.
@@ -40,7 +40,7 @@ class Column:
     high: float = np.inf
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> CellKind:
         return self.cells.kind
 
     @property

@@ -36,7 +36,7 @@ VarianceHead = Literal["sigmoid", "softplus", "exp"]
 # about unit range.
 VARIANCE_FLOOR = 1e-6
 
-Result = tuple[Tensor, Tensor, Tensor | None]
+LossAndSlopes = tuple[Tensor, Tensor, Tensor | None]
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,9 @@ class GaussianLikelihood:
     beta: float = 0.0
     n_extra: int = 0
 
-    def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
+    def __call__(
+        self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
+    ) -> LossAndSlopes:
         mean, variance, slopes = self.heads.with_slopes(raw)
         loss, by_mean, by_variance = gaussian_nll_slopes(mean, variance, columns["target"])
         if self.beta:
@@ -127,7 +129,9 @@ class SquaredError:
     def mean(self, raw: Tensor) -> Tensor:
         return torch.sigmoid(raw) if self.head == "sigmoid" else raw
 
-    def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
+    def __call__(
+        self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
+    ) -> LossAndSlopes:
         mean = self.mean(raw)
         residual = mean - columns["target"]
         grad = 2 * residual * weight
@@ -158,7 +162,9 @@ class AgreementObjective:
     def standard(self) -> StandardFamily:
         return family_named(self.family, df=self.df)
 
-    def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
+    def __call__(
+        self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
+    ) -> LossAndSlopes:
         mean, variance, head_slopes = self.heads.with_slopes(raw)
         if "noise" in columns:
             variance = variance + columns["noise"]
@@ -203,7 +209,9 @@ class MixtureObjective:
         mean, variance = self.heads(self._moments(raw))
         return self._log_weights(raw, mean), mean, variance
 
-    def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
+    def __call__(
+        self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
+    ) -> LossAndSlopes:
         mean, variance, slopes = self.heads.with_slopes(self._moments(raw))
         loss, by_mean, by_variance = self._each(mean, variance, columns)
         if self.n_components == 1:
@@ -250,7 +258,9 @@ class ByAutograd:
     loss: Callable[[Tensor, Columns], Tensor]
     n_extra: int = 0
 
-    def __call__(self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor) -> Result:
+    def __call__(
+        self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
+    ) -> LossAndSlopes:
         # training is in inference mode, whose tensors autograd does not take
         with torch.inference_mode(False), torch.enable_grad():
             raw = raw.clone().requires_grad_()

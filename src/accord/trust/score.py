@@ -13,7 +13,7 @@ from accord._types import Bools, Floats
 from accord.distributions import Distribution, MonotoneCurve, curve_through_scores, predictive_of
 from accord.trust.proximity import Proximity
 
-Kind = Literal["both", "distance", "epistemic"]
+TrustKind = Literal["both", "distance", "epistemic"]
 
 _MIN_ROWS = 10
 # A row that repeats a training row is at distance 0; its logarithm has to be a number.
@@ -59,7 +59,7 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
         self,
         model: Any = None,
         *,
-        kind: Kind = "both",
+        kind: TrustKind = "both",
         false_alarm_rate: float = 0.05,
         n_neighbors: int = 5,
         random_state: int | np.random.RandomState | None = None,
@@ -118,7 +118,7 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
         return p
 
     def _check_settings(self, X_held_out: Any) -> None:
-        check_choice("kind", self.kind, get_args(Kind))
+        check_choice("kind", self.kind, get_args(TrustKind))
         check_probability("false_alarm_rate", self.false_alarm_rate, strict=True)
         if self.kind == "distance":
             return

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from accord.datasets import Entry, info, load, names
+from accord.datasets import DatasetInfo, info, load, names
 from accord.tables import OptionError, TableWriter, atomic_output, refuse_unknown_suffix
 
 
@@ -14,7 +14,7 @@ from accord.tables import OptionError, TableWriter, atomic_output, refuse_unknow
 class DatasetsResult:
     """What is known of some datasets."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[DatasetInfo, ...]
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -49,7 +49,7 @@ def export_dataset(name: str, path: str | Path, *, force: bool = False) -> int:
     return len(data.y)
 
 
-def _entry(name: str) -> Entry:
+def _entry(name: str) -> DatasetInfo:
     try:
         return info(name)
     except ValueError as error:
