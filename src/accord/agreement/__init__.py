@@ -11,9 +11,8 @@ from accord.agreement.dataset_rules import (
 )
 from accord.agreement.intervals import Intervals
 from accord.agreement.parsing import parse_rule
-from accord.agreement.probability import Outputs, probability_of_agreement
+from accord.agreement.probability import Agreement, Outputs, probability_of_agreement
 from accord.agreement.quadrature import integrate
-from accord.agreement.result import Agreement
 from accord.agreement.rule import Predicate, Rule, as_rule, to_array
 from accord.agreement.rules import (
     Asymmetric,
