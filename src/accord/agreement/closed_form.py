@@ -10,6 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from accord._numerics import StandardFamily, log_between, log_within
 from accord.agreement.intervals import INFINITY, Intervals, log_sum
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Uncertain
@@ -51,6 +52,31 @@ def log_probability_of(law: Distribution, allowed: Intervals) -> Tensor:
     if not logs:
         return torch.full_like(allowed.lower[0], -INFINITY)
     return log_sum(torch.stack(logs))
+
+
+def log_probability_in_family(
+    family: StandardFamily,
+    allowed: Intervals,
+    mu: Tensor,
+    scale: Tensor,
+    log_weight: Tensor | float = 0.0,
+) -> Tensor:
+    """log Σ_k w_k P(ŷ in the k-th interval) for ŷ = μ + scale · Z, with gradients by μ and scale.
+
+    **Shape**: mu and scale (*S), allowed and log_weight (K, *S) → (*S).
+    """
+
+    def between(lower: Tensor, upper: Tensor) -> Tensor:
+        half = (upper - lower) / 2 / scale
+        return log_between(family, (lower - mu) / scale, (upper - mu) / scale, half)
+
+    return allowed.log_measure(
+        within=lambda center, half: log_within(family, (center - mu) / scale, half / scale),
+        between=between,
+        below=lambda x: family.log_cdf((x - mu) / scale),
+        above=lambda x: family.log_sf((x - mu) / scale),
+        log_weight=log_weight,
+    )
 
 
 def _if_any(law: Distribution, allowed: Intervals | None) -> Tensor | None:

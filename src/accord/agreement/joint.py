@@ -16,10 +16,10 @@ from torch import Tensor
 from accord._checks import generator_from
 from accord._types import Floats
 from accord.agreement.dataset_rules import DatasetRule, MeanErrorWithin, Share
-from accord.agreement.monte_carlo import binomial_error
 from accord.agreement.routes import NoRoute, Options, Result, log_agreement_by_row
 from accord.agreement.rule import as_rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
+from accord.agreement.tracing import binomial_error
 from accord.distributions import Normal, as_normal
 
 _BLOCK = 2**22  # numbers drawn at a time

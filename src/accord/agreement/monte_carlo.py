@@ -18,6 +18,7 @@ from accord._types import Floats
 from accord.agreement.closed_form import log_probability_of, reflected
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
+from accord.agreement.tracing import binomial_error
 from accord.distributions import Distribution
 
 SHIFTS = 16
@@ -164,9 +165,3 @@ def _share(agreed: Floats, *, size: int | None = None) -> Estimate:
     """Mean over the draws (axis 0) and the standard error of a share of ``size`` draws."""
     value = agreed.mean(0)
     return Estimate(value, binomial_error(value, len(agreed) if size is None else size))
-
-
-def binomial_error(value: Floats, size: int) -> Floats:
-    """√(p(1−p)/S), an upper bound for values in [0, 1], with p drawn off 0 and 1 (Jeffreys)."""
-    p = (value * size + 0.5) / (size + 1)
-    return np.asarray(np.sqrt(p * (1 - p) / size))

@@ -147,6 +147,13 @@ class Rule(ABC):
         """A rule from ``function(y_hat, y) -> bool``, which must work elementwise on arrays."""
         return Custom(function, name if name is not None else _name_of(function))
 
+    @property
+    def per_row(self) -> bool:
+        """Whether any of its numbers is one per row, in any of its parts."""
+        values = [getattr(self, name) for name in self._field_names()]
+        parts = any(value.per_row for value in values if isinstance(value, Rule))
+        return parts or any(isinstance(v, np.ndarray | Tensor) and v.ndim > 0 for v in values)
+
     def take(self, rows: Any) -> Self:
         """The rule for selected rows: per-row numbers are indexed, others stay."""
         return self._mapped(lambda value: value[rows])
