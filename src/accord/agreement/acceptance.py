@@ -88,13 +88,17 @@ def _of_law(rule: Rule, law: Distribution, among: Distribution | None) -> Accept
         return _exact(rule, middle, among)
     levels = torch.special.ndtr(_SCORES)
     cuts = torch.as_tensor(law.quantile(levels)).T.contiguous()
+    ends = torch.as_tensor(law.quantile([0.0, 1.0])).T
+    # a support that ends somewhere is cut there, too; one that does not, where it was already
+    ends = torch.where(ends.isfinite(), ends, cuts[[0, -1]])
+    cuts = torch.cat([ends[:1], cuts, ends[1:]])
     if rule.is_density:
         return _overlap(rule, law, cuts, middle)
     if rule.depends_on == "difference" and rule.intervals(middle) is not None:
         return _moving(rule, law, cuts, middle)
     strata = torch.cat([levels[:1], levels.diff(), 1 - levels[-1:]])
-    ends = torch.cat([torch.zeros(1).double(), levels, torch.ones(1).double()])
-    nodes = torch.as_tensor(law.quantile((ends[1:] + ends[:-1]) / 2)).T.contiguous()
+    between = torch.cat([torch.zeros(1).double(), levels, torch.ones(1).double()])
+    nodes = torch.as_tensor(law.quantile((between[1:] + between[:-1]) / 2)).T.contiguous()
     # between two nodes the share of data below is wrong by half a stratum, at either end
     return _of_nodes(rule, nodes, strata[:, None], float(strata.max()))
 
@@ -134,7 +138,8 @@ def _overlap(rule: Rule, law: Distribution, cuts: Tensor, middle: Tensor) -> Acc
     holds = torch.from_numpy(rule(centre, centre))
     height = torch.where(holds & (upper > lower), mass - (upper - lower).log(), -INFINITY)
     density = torch.as_tensor(law.log_prob(cuts)).exp()
-    error = torch.maximum(density[:-1], density[1:]).sub(height.exp()).abs().amax(0)
+    error = torch.maximum(density[:-1], density[1:]).sub(height.exp()).abs()
+    error = torch.where(upper > lower, error, 0.0).amax(0)
     return _steps(middle, lower, upper, height, error)
 
 
@@ -158,6 +163,8 @@ def _moving(rule: Rule, law: Distribution, cuts: Tensor, middle: Tensor) -> Acce
     filled = allowed.lower <= allowed.upper
     left = (filled & (allowed.lower == -INFINITY)).any(0)
     right = (filled & (allowed.upper == INFINITY)).any(0)
+    outside = (at_edges[0] - left.double()).abs(), (at_edges[-1] - right.double()).abs()
+    error = torch.maximum(error, torch.maximum(*outside))
     return _steps(
         middle,
         torch.cat([-far, lower, edges[-1:]]),
