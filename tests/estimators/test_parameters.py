@@ -38,7 +38,7 @@ def test_every_parameter_is_described_in_place(estimator: type) -> None:
 @pytest.mark.parametrize(
     ("estimator", "first"),
     [
-        (accord.BVMRegressor, ["tolerance", "n_members", "hidden", "epochs"]),
+        (accord.BVMRegressor, ["tolerance", "rule", "n_members", "hidden", "epochs"]),
         (accord.DeepEnsembleRegressor, ["n_members", "hidden", "epochs"]),
         (accord.MCDropoutRegressor, ["dropout_rate", "precision", "n_passes", "hidden", "epochs"]),
     ],

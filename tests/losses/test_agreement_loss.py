@@ -11,6 +11,7 @@ from accord.agreement import (
     Asymmetric,
     AtLeast,
     AtMost,
+    ErrorInside,
     Exact,
     Inside,
     Rule,
@@ -18,7 +19,7 @@ from accord.agreement import (
     WithinRelative,
     probability_of_agreement,
 )
-from accord.distributions import Laplace, Normal
+from accord.distributions import Empirical, Laplace, Mixture, Normal, StudentT, Uniform
 from accord.losses import AgreementLoss, GaussianNLLLoss
 
 ROWS = torch.linspace(0.1, 1, 9, dtype=torch.float64)
@@ -119,3 +120,84 @@ def test_shows_its_rule() -> None:
     assert repr(AgreementLoss(AtLeast())) == (
         "AgreementLoss(AtLeast(), family=normal, reduction='mean')"
     )
+
+
+@pytest.mark.parametrize("mean", [-3.0, 0.4, 1.2, 2.05, 4.5, 6.0])
+@pytest.mark.parametrize("std", [0.05, 0.17, 1.0, 20.0])
+def test_a_callable_has_all_its_stretches(mean: float, std: float) -> None:
+    """|e| ≤ .3 or |e − 2| ≤ .1, also where the prediction is far from both or much wider."""
+    mu, t = torch.tensor([mean], dtype=torch.float64), torch.zeros(1, dtype=torch.float64)
+    near = AgreementLoss(lambda y_hat, y: (abs(y_hat - y) <= 0.3) | (abs(y_hat - y - 2) <= 0.1))
+    exact = AgreementLoss(Within(0.3) | ErrorInside(1.9, 2.1))
+    got, expected = near(mu, t, std**2), exact(mu, t, std**2)
+    torch.testing.assert_close(got, expected, rtol=1e-6, atol=1e-9)
+    stated = probability_of_agreement(Normal([mean], std), [0.0], near.rule)
+    assert near.error == pytest.approx(float(stated.standard_error[0]))
+    assert exact.error == 0
+
+
+def test_a_callable_that_hides_from_the_search_is_refused() -> None:
+    mu, t = torch.zeros(1, dtype=torch.float64), torch.full((1,), 0.3, dtype=torch.float64)
+    with pytest.raises(ValueError, match=r"few enough.*ErrorInside"):
+        AgreementLoss(lambda y_hat, y: torch.sin(torch.as_tensor(4e5 * y_hat)).numpy() > y)(
+            mu, t, 1.0
+        )
+
+
+DATA = {
+    "laplace": Laplace(batch()[1].numpy(), 0.5),
+    "student": StudentT(3.0, batch()[1].numpy(), 0.3),
+    "uniform": Uniform(batch()[1].numpy() - 0.4, batch()[1].numpy() + 0.6),
+    "mixture": Mixture(Normal(torch.stack([batch()[1], batch()[1] + 2]).numpy(), 0.3)),
+}
+without_callable = pytest.mark.parametrize("name", [n for n in RULES if n != "callable"])
+
+
+@without_callable
+@pytest.mark.parametrize("data", DATA)
+def test_uncertain_targets(data: str, name: str) -> None:
+    mu, _, var = batch()
+    law, rule = DATA[data], RULES[name]
+    loss_function = AgreementLoss(rule, reduction="none")
+    loss = loss_function(mu, law, var)
+    reference = probability_of_agreement(Normal(mu.numpy(), var.sqrt().numpy()), law, rule)
+    gap = torch.exp(-loss) - torch.from_numpy(reference.probability)
+    assert (
+        float(gap.abs().max()) <= loss_function.error + 1e-6
+    )  # what lies beyond the last quantiles
+    torch.testing.assert_close(
+        loss, -torch.from_numpy(reference.log_probability), rtol=5e-3, atol=0.03
+    )
+
+
+@pytest.mark.parametrize("name", ["within", "at least", "relative", "exact"])
+def test_gradients_with_an_uncertain_target(name: str) -> None:
+    mu, _, var = (x[:2].clone() for x in batch())
+    loss, law = AgreementLoss(RULES[name]), DATA["laplace"][:2]
+    assert gradcheck(
+        lambda m, v: loss(m, law, v), (mu.requires_grad_(), var.requires_grad_()), rtol=1e-4
+    )
+
+
+def test_an_uncertain_target_against_brute_force() -> None:
+    mu, t, var = batch()
+    generator = torch.Generator().manual_seed(3)
+    y_hat = mu + var.sqrt() * torch.randn(400_000, 9, generator=generator, dtype=torch.float64)
+    y = Laplace(t, torch.full_like(t, 0.5)).sample(400_000, random_state=4)
+    share = ((y_hat - y).abs() <= 0.4).double().mean(0)
+    loss = AgreementLoss(Within(0.4), reduction="none")(mu, Laplace(t.numpy(), 0.5), var)
+    torch.testing.assert_close(torch.exp(-loss), share, rtol=0, atol=4 * 0.5 / 400_000**0.5)
+
+
+def test_normal_targets_and_draws_are_exact() -> None:
+    mu, t, var = batch()
+    with_std = AgreementLoss(Within(0.4))(mu, t, var, target_std=0.5)
+    torch.testing.assert_close(AgreementLoss(Within(0.4))(mu, Normal(t, 0.5), var), with_std)
+    draws = t + torch.randn(6, 9, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    each = [torch.exp(-AgreementLoss(Within(0.4), reduction="none")(mu, y, var)) for y in draws]
+    loss_function = AgreementLoss(Within(0.4), reduction="none")
+    got = torch.exp(-loss_function(mu, Empirical(draws), var))
+    torch.testing.assert_close(got, torch.stack(each).mean(0))
+    assert loss_function.error == 0
+    with pytest.raises(ValueError, match="draws"):
+        AgreementLoss(Exact())(mu, Empirical(draws), var)

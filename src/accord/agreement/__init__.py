@@ -1,5 +1,7 @@
 """When do a model and data agree? Rules of agreement, and the probability that they hold."""
 
+from accord.agreement.acceptance import Acceptance, acceptance
+from accord.agreement.closed_form import log_probability_in_family
 from accord.agreement.dataset_rules import (
     AreaAtMost,
     DatasetRule,
@@ -9,11 +11,10 @@ from accord.agreement.dataset_rules import (
     ShareWithin,
     SquaredErrorAtMost,
 )
-from accord.agreement.intervals import Intervals
+from accord.agreement.intervals import Ends, Intervals
 from accord.agreement.parsing import parse_rule
-from accord.agreement.probability import Outputs, probability_of_agreement
+from accord.agreement.probability import Agreement, Outputs, probability_of_agreement
 from accord.agreement.quadrature import integrate
-from accord.agreement.result import Agreement
 from accord.agreement.rule import Predicate, Rule, as_rule, to_array
 from accord.agreement.rules import (
     Asymmetric,
@@ -25,18 +26,21 @@ from accord.agreement.rules import (
     Within,
     WithinRelative,
 )
-from accord.agreement.sides import Known, Sampled, Side, Uncertain, pair_of
-from accord.agreement.tracing import missed, trace
+from accord.agreement.sides import Known, Sampled, Side, Uncertain, pair_of, side_of
+from accord.agreement.tracing import Found, missed, search, trace
 
 __all__ = [
+    "Acceptance",
     "Agreement",
     "AreaAtMost",
     "Asymmetric",
     "AtLeast",
     "AtMost",
     "DatasetRule",
+    "Ends",
     "ErrorInside",
     "Exact",
+    "Found",
     "Inside",
     "Intervals",
     "Known",
@@ -53,12 +57,16 @@ __all__ = [
     "Uncertain",
     "Within",
     "WithinRelative",
+    "acceptance",
     "as_rule",
     "integrate",
+    "log_probability_in_family",
     "missed",
     "pair_of",
     "parse_rule",
     "probability_of_agreement",
+    "search",
+    "side_of",
     "to_array",
     "trace",
 ]

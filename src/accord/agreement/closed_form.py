@@ -2,34 +2,19 @@
 
 With exact data, P(A) is the model's probability of the rule's intervals. A rule that looks only at
 ŷ − y needs no more with uncertain data y = c + W: ŷ agrees with y where ŷ − W agrees with c, so the
-model *broadened* by the data's noise takes its place. Broadened models known here (W symmetric):
-
-    Normal + Normal noise = Normal,               σ² → σ² + s²
-    any family + Uniform noise on ±h = Smoothed(family, h)
-    Uniform + Normal noise = Smoothed(Normal, h)
-    Smoothed(Normal, ε) + Normal noise = Smoothed(Normal, ε)  with σ² → σ² + s²
-
-and mixtures of these, component by component.
+model *broadened* by the data's noise takes its place, where that sum is known
+(:func:`accord.distributions.with_noise`; W symmetric).
 """
 
 import numpy as np
 import torch
 from torch import Tensor
 
-from accord._types import Floats
+from accord._numerics import StandardFamily, log_between, log_within
 from accord.agreement.intervals import INFINITY, Intervals, log_sum
-from accord.agreement.rule import Rule, to_array
+from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Uncertain
-from accord.distributions import (
-    Decomposed,
-    Distribution,
-    LocationScale,
-    Mixture,
-    Normal,
-    Smoothed,
-    Uniform,
-    Values,
-)
+from accord.distributions import Distribution, with_noise
 
 
 def log_closed_form(pair: Pair, rule: Rule) -> Tensor | None:
@@ -48,7 +33,7 @@ def log_closed_form(pair: Pair, rule: Rule) -> Tensor | None:
         case Known(y_hat), Uncertain(law) if rule.depends_on == "difference":
             return _if_any(law, reflected(rule, y_hat))
         case Uncertain(law), Uncertain(noise) if rule.depends_on == "difference":
-            wider = broadened(law, noise)
+            wider = with_noise(law, noise)
             return None if wider is None else _if_any(wider, rule.intervals(centre(noise)))
     return None
 
@@ -69,6 +54,31 @@ def log_probability_of(law: Distribution, allowed: Intervals) -> Tensor:
     return log_sum(torch.stack(logs))
 
 
+def log_probability_in_family(
+    family: StandardFamily,
+    allowed: Intervals,
+    mu: Tensor,
+    scale: Tensor,
+    log_weight: Tensor | float = 0.0,
+) -> Tensor:
+    """log Σ_k w_k P(ŷ in the k-th interval) for ŷ = μ + scale · Z, with gradients by μ and scale.
+
+    **Shape**: mu and scale (*S), allowed and log_weight (K, *S) → (*S).
+    """
+
+    def between(lower: Tensor, upper: Tensor) -> Tensor:
+        half = (upper - lower) / 2 / scale
+        return log_between(family, (lower - mu) / scale, (upper - mu) / scale, half)
+
+    return allowed.log_measure(
+        within=lambda center, half: log_within(family, (center - mu) / scale, half / scale),
+        between=between,
+        below=lambda x: family.log_cdf((x - mu) / scale),
+        above=lambda x: family.log_sf((x - mu) / scale),
+        log_weight=log_weight,
+    )
+
+
 def _if_any(law: Distribution, allowed: Intervals | None) -> Tensor | None:
     return None if allowed is None else log_probability_of(law, allowed)
 
@@ -81,53 +91,9 @@ def reflected(rule: Rule, y_hat: Tensor) -> Intervals | None:
     return Intervals(y_hat, -offsets.upper, -offsets.lower, anchored=True, ends=offsets.ends)
 
 
-def broadened(model: Distribution, noise: Distribution) -> Distribution | None:
-    """The distribution of ŷ − W for noise W, its centre taken out; None where it is not known."""
-    if isinstance(noise, Decomposed):
-        return broadened(model, noise.base)
-    match model:
-        case Decomposed():
-            return broadened(model.base, noise)
-        case Mixture():
-            wider = [broadened(group, noise) for group in model.groups]
-            known = [group for group in wider if group is not None]
-            return Mixture(known, model.weights) if len(known) == len(wider) else None
-    match noise:
-        case Normal():
-            return _with_normal_noise(model, noise.std)
-        case Uniform() if isinstance(model, LocationScale):
-            return Smoothed(model, _half_width(noise))
-        case Smoothed() if isinstance(noise.base, Normal) and isinstance(model, Normal):
-            return Smoothed(
-                Normal(model.mean, np.hypot(model.std, noise.base.std)), noise.tolerance
-            )
-    return None
-
-
 def centre(noise: Distribution) -> Tensor:
     """The median, which for symmetric noise is its centre even where there is no mean."""
     return torch.as_tensor(noise.quantile(0.5))
-
-
-def _with_normal_noise(model: Distribution, std: Values) -> Distribution | None:
-    match model:
-        case Normal():
-            return _wider(model, std)
-        case Smoothed() if isinstance(model.base, Normal):
-            return Smoothed(_wider(model.base, std), model.tolerance)
-        case Uniform():
-            mean = to_array(model.mean)
-            noise = np.broadcast_to(to_array(std), mean.shape)
-            return Smoothed(Normal(mean, noise), _half_width(model))
-    return None
-
-
-def _wider(model: Normal, std: Values) -> Normal:
-    return Normal(to_array(model.mean), np.hypot(to_array(model.std), to_array(std)))
-
-
-def _half_width(box: Uniform) -> Floats:
-    return np.asarray(to_array(box.std) * 3.0**0.5)
 
 
 def _log_density(pair: Pair, rule: Rule) -> Tensor | None:
@@ -138,7 +104,7 @@ def _log_density(pair: Pair, rule: Rule) -> Tensor | None:
         case Known(y_hat), Uncertain(law):
             return torch.as_tensor(law.log_prob(y_hat)) + _log_truth(rule, y_hat, y_hat)
         case Uncertain(law), Uncertain(noise) if rule.depends_on == "difference":
-            wider, zero = broadened(law, noise), _zeros(pair)
+            wider, zero = with_noise(law, noise), _zeros(pair)
             if wider is None:
                 return None
             return torch.as_tensor(wider.log_prob(centre(noise))) + _log_truth(rule, zero, zero)

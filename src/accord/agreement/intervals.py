@@ -103,9 +103,15 @@ class Intervals:
         return Intervals(self.origin, gap_lower, gap_upper, anchored=self.anchored, ends="either")
 
     def log_measure(
-        self, *, within: LogOf2, between: LogOf2, below: LogOf1, above: LogOf1
+        self,
+        *,
+        within: LogOf2,
+        between: LogOf2,
+        below: LogOf1,
+        above: LogOf1,
+        log_weight: Tensor | float = 0.0,
     ) -> Tensor:
-        """Log-probability of the union, log Σ_k P(lower_k ≤ ŷ ≤ upper_k).
+        """Log-probability of the union, log Σ_k w_k P(lower_k ≤ ŷ ≤ upper_k).
 
         The functions never see an infinity: scaled by a trained σ, it would have a NaN gradient.
 
@@ -116,6 +122,7 @@ class Intervals:
                 out that the centre would have none of the other's digits.
             below: x → log P(ŷ ≤ x), for intervals without a lower end.
             above: x → log P(ŷ ≥ x), for intervals without an upper end.
+            log_weight: log w_k, for intervals that count differently; they may then overlap.
 
         **Shape**: each is called with (K, *S) and returns that; the result is (*S).
         """
@@ -132,7 +139,7 @@ class Intervals:
             log_above = above(self.origin + torch.where(up, self.lower, 0.0))
             log_below = below(self.origin + torch.where(down, self.upper, 0.0))
             log_terms = torch.where(up, log_above, torch.where(down, log_below, log_terms))
-        return log_sum(torch.where(filled, log_terms, -INFINITY))
+        return log_sum(torch.where(filled, log_terms + log_weight, -INFINITY))
 
     def parts(self) -> "Iterator[Intervals]":
         """The intervals one by one, without those that are empty in every row.

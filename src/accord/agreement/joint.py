@@ -6,6 +6,8 @@ yes/no variables, whose distribution is exact (Poisson binomial); the mean error
 data is normal. Everything else is the share of joint draws under which the rule holds.
 """
 
+from functools import singledispatch
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -14,12 +16,11 @@ from torch import Tensor
 from accord._checks import generator_from
 from accord._types import Floats
 from accord.agreement.dataset_rules import DatasetRule, MeanErrorWithin, Share
-from accord.agreement.monte_carlo import binomial_error
-from accord.agreement.result import Options
-from accord.agreement.routes import NoRoute, Result, log_agreement_by_row
+from accord.agreement.routes import NoRoute, Options, Result, log_agreement_by_row
 from accord.agreement.rule import as_rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
-from accord.distributions import Decomposed, Distribution, Normal
+from accord.agreement.tracing import binomial_error
+from accord.distributions import Normal, as_normal
 
 _BLOCK = 2**22  # numbers drawn at a time
 
@@ -31,7 +32,7 @@ def log_joint_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Resu
         holds = rule(pair.model.values, pair.data.values)
         return np.where(holds, 0.0, -np.inf), np.zeros(()), "closed form"
     if method != "monte carlo" and not _any_draws(pair):
-        exact = _exact(pair, rule, options)
+        exact = log_exact_agreement(rule, pair, options)
         if exact is not None:
             return exact
     if method in ("closed form", "quadrature"):
@@ -46,19 +47,21 @@ def _any_draws(pair: Pair) -> bool:
     return isinstance(pair.model, Sampled) or isinstance(pair.data, Sampled)
 
 
-def _exact(pair: Pair, rule: DatasetRule, options: Options) -> Result | None:
-    match rule:
-        case Share():
-            return _exact_share(pair, rule, options)
-        case MeanErrorWithin() if options.method != "quadrature":
-            return _exact_mean(pair, rule)
+@singledispatch
+def log_exact_agreement(rule: DatasetRule, pair: Pair, options: Options) -> Result | None:
+    """The probability without draws; None where it has no such form.
+
+    A rule that has one registers it: ``@log_exact_agreement.register``.
+    """
     return None
 
 
-def _exact_share(pair: Pair, rule: Share, options: Options) -> Result | None:
+@log_exact_agreement.register
+def _exact_share(rule: Share, pair: Pair, options: Options) -> Result | None:
     """P(at least k rows agree), from the probability of each."""
     row_rule = as_rule(rule.rule).flattened((pair.n,))
-    few = options._replace(n_samples=1)  # sampled rows would not be exact: not worth drawing
+    # sampled rows would not be exact: not worth drawing
+    few = options._replace(sampling=options.sampling._replace(n_samples=1))
     log_p, error, route = log_agreement_by_row(pair, row_rule, few)
     if route == "monte carlo":
         return None
@@ -84,8 +87,11 @@ def poisson_binomial_tail(p: Floats, least: int) -> float:
     return float(min(1.0, counts[least:].sum()))
 
 
-def _exact_mean(pair: Pair, rule: MeanErrorWithin) -> Result | None:
+@log_exact_agreement.register
+def _exact_mean(rule: MeanErrorWithin, pair: Pair, options: Options) -> Result | None:
     """Mean error of independent normal rows: N(mean of the differences, Σ(σ² + s²)/N²)."""
+    if options.method == "quadrature":
+        return None
     model, data = _normal_moments(pair.model), _normal_moments(pair.data)
     if model is None or data is None:
         return None
@@ -100,15 +106,10 @@ def _normal_moments(side: Side) -> tuple[Tensor, Tensor] | None:
         case Known(values):
             return values, torch.zeros_like(values)
         case Uncertain(law):
-            return _moments_if_normal(law)
+            normal = as_normal(law)
+            if normal is not None:
+                return torch.as_tensor(normal.mean), torch.as_tensor(normal.variance)
     return None
-
-
-def _moments_if_normal(law: Distribution) -> tuple[Tensor, Tensor] | None:
-    inner = law.base if isinstance(law, Decomposed) else law
-    if not isinstance(inner, Normal):
-        return None
-    return torch.as_tensor(inner.mean), torch.as_tensor(inner.variance)
 
 
 def _count(pair: Pair, rule: DatasetRule, options: Options) -> tuple[int, int, int]:
@@ -117,10 +118,10 @@ def _count(pair: Pair, rule: DatasetRule, options: Options) -> tuple[int, int, i
     # Every given draw is used equally often; with exact data once is all there is to learn.
     once = sizes and not any(isinstance(s, Uncertain) for s in (pair.model, pair.data))
     first = sizes[0] if sizes else 1
-    total = (
-        first if once and len(sizes) == 1 else first * -(-max(options.n_samples, first) // first)
-    )
-    rng = generator_from(options.random_state)
+    sampling = options.sampling
+    repeats = 1 if once and len(sizes) == 1 else -(-max(sampling.n_samples, first) // first)
+    total = first * repeats
+    rng = generator_from(sampling.random_state)
     step = max(1, _BLOCK // pair.n)
     held = 0
     for start in range(0, total, step):

@@ -13,17 +13,24 @@ import torch
 from scipy.stats import qmc
 from torch import Tensor
 
-from accord._checks import generator_from
+from accord._checks import RandomState, generator_from
 from accord._types import Floats
 from accord.agreement.closed_form import log_probability_of, reflected
-from accord.agreement.result import Options
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
+from accord.agreement.tracing import binomial_error
 from accord.distributions import Distribution
 
 SHIFTS = 16
 _BLOCK = 2**22  # numbers held at a time
 _EDGE = 2.0**-40  # keeps a Sobol point off 0 and 1, where quantiles are infinite
+
+
+class Sampling(NamedTuple):
+    """How many points to draw, and from which seed."""
+
+    n_samples: int
+    random_state: RandomState
 
 
 class Estimate(NamedTuple):
@@ -80,10 +87,10 @@ def _averaged(law: Distribution, draws: Tensor, rule: Rule, *, of_data: bool) ->
     return None if allowed is None else _share(log_probability_of(law, allowed).exp().numpy())
 
 
-def quasi_monte_carlo(pair: Pair, rule: Rule, options: Options) -> Estimate:
+def quasi_monte_carlo(pair: Pair, rule: Rule, sampling: Sampling) -> Estimate:
     """P(A) from Sobol points for both sides at once, in blocks of rows."""
     model_axes, data_axes = _axes(pair.model), _axes(pair.data)
-    points = _sobol(model_axes + data_axes, options)
+    points = _sobol(model_axes + data_axes, sampling)
     step = max(1, _BLOCK // len(points))
     parts = []
     for start in range(0, pair.n, step):
@@ -121,11 +128,11 @@ def _from_shifts(means: Floats, pair: Pair, rule: Rule, n_points: int) -> Estima
     return Estimate(value, error)
 
 
-def _sobol(n_axes: int, options: Options) -> Floats:
+def _sobol(n_axes: int, sampling: Sampling) -> Floats:
     """Sobol points, shifted at random modulo 1 as often as `SHIFTS` says, (points, axes)."""
-    exponent = int(np.ceil(np.log2(max(1, options.n_samples / SHIFTS))))
+    exponent = int(np.ceil(np.log2(max(1, sampling.n_samples / SHIFTS))))
     net = qmc.Sobol(max(1, n_axes), scramble=False).random_base2(exponent)
-    rng = generator_from(options.random_state)
+    rng = generator_from(sampling.random_state)
     shifts = rng.uniform(size=(SHIFTS, 1, net.shape[1]))
     points = ((net + shifts) % 1.0).reshape(-1, net.shape[1])
     return np.asarray(np.clip(points, _EDGE, 1 - _EDGE))
@@ -158,9 +165,3 @@ def _share(agreed: Floats, *, size: int | None = None) -> Estimate:
     """Mean over the draws (axis 0) and the standard error of a share of ``size`` draws."""
     value = agreed.mean(0)
     return Estimate(value, binomial_error(value, len(agreed) if size is None else size))
-
-
-def binomial_error(value: Floats, size: int) -> Floats:
-    """√(p(1−p)/S), an upper bound for values in [0, 1], with p drawn off 0 and 1 (Jeffreys)."""
-    p = (value * size + 0.5) / (size + 1)
-    return np.asarray(np.sqrt(p * (1 - p) / size))

@@ -1,6 +1,7 @@
 """The probability of agreement, p(A | M, D, B) = ∫∫ ρ(ŷ | M) Θ(B(ŷ, y)) ρ(y) dŷ dy."""
 
-from typing import get_args
+from dataclasses import dataclass
+from typing import final, get_args
 
 import numpy as np
 import torch
@@ -8,16 +9,64 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import RandomState, check_choice, check_count
+from accord._types import Floats
 from accord.agreement.dataset_rules import DatasetRule
 from accord.agreement.joint import log_joint_agreement
-from accord.agreement.result import Agreement, Method, Options
-from accord.agreement.routes import log_agreement_by_row
+from accord.agreement.monte_carlo import Sampling
+from accord.agreement.routes import Method, Options, Route, log_agreement_by_row
 from accord.agreement.rule import Predicate, Rule, as_rule
 from accord.agreement.sides import pair_of
 from accord.distributions import Distribution
 
 Outputs = Distribution | ArrayLike | Tensor
 """A model's predictions, or data: a distribution, or numbers."""
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement:
+    """The probability of agreement of each row, how it was computed, and how well.
+
+    Args:
+        rule: the rule of agreement.
+        probability: p(A) per row; a density in units of 1/target where ``is_density``.
+        log_probability: its logarithm, also where p(A) itself underflows.
+        standard_error: 0 for a closed form, the stated absolute error for quadrature, the standard
+            error for Monte Carlo.
+        route: how it was computed.
+        is_density: whether the rule demands exact agreement, so that p(A) is a density.
+
+    **Shape**: that of the data; () for a rule over all rows.
+    """
+
+    rule: Rule | DatasetRule
+    probability: Floats
+    log_probability: Floats
+    standard_error: Floats
+    route: Route
+    is_density: bool = False
+
+    @property
+    def mean(self) -> float:
+        """The average over the rows: the expected share of rows that agree."""
+        return float(self.probability.mean())
+
+    @property
+    def joint_log_probability(self) -> float:
+        """log P(every row agrees) for rows that are independent: the sum over the rows."""
+        return float(self.log_probability.sum())
+
+    def __repr__(self) -> str:
+        kind = "density" if self.is_density else "probability"
+        rows = self.probability.size
+        amount = f"{self.mean:.4g}"
+        what = (
+            f"mean {kind} {amount} over {rows} rows"
+            if self.probability.shape
+            else (f"{kind} {amount}")
+        )
+        error = float(np.max(self.standard_error))
+        return f"Agreement({self.rule}: {what}; {self.route}{f', ± {error:.1g}' if error else ''})"
 
 
 def probability_of_agreement(
@@ -62,7 +111,7 @@ def probability_of_agreement(
     """
     check_choice("method", method, get_args(Method))
     check_count("n_samples", n_samples)
-    options = Options(method, random_state, n_samples)
+    options = Options(method, Sampling(n_samples, random_state))
     pair, shape = pair_of(model, data)
     with torch.no_grad():
         if isinstance(rule, DatasetRule):

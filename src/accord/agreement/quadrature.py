@@ -14,10 +14,9 @@ from torch import Tensor
 
 from accord.agreement.closed_form import log_probability_of, reflected
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.monte_carlo import binomial_error
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Known, Pair, Uncertain
-from accord.agreement.tracing import missed, search_grid, trace_on
+from accord.agreement.tracing import missed, search, search_grid, trace_on
 from accord.distributions import Distribution
 
 # The 15-point Kronrod rule and the 7-point Gauss rule inside it (Piessens et al., QUADPACK, 1983).
@@ -227,12 +226,11 @@ def _traced(rule: Rule, y: Tensor, law: Distribution) -> Integral:
 
     Where none does, a stretch that few draws meet may still be missing: the error says so.
     """
-    found = trace_on(rule, y, search_grid(law))
-    log_p = log_probability_of(law, found)
-    correction, share = missed(rule, y, law, found, n_draws=_DRAWS)
-    corrected = torch.where(share > 0, (log_p.exp() + correction).clamp(0, 1).log(), log_p)
-    error = torch.from_numpy(binomial_error(share.numpy(), _DRAWS))
-    return Integral(corrected.clamp(max=0), error)
+    found = search(rule, y, law)
+    log_p = log_probability_of(law, found.intervals)
+    corrected = (log_p.exp() + found.correction).clamp(0, 1).log()
+    corrected = torch.where(found.share > 0, corrected, log_p)
+    return Integral(corrected.clamp(max=0), found.error)
 
 
 def _exchanged(rule: Rule) -> Rule:

@@ -1,13 +1,14 @@
 """Which route leads to the probability of agreement of single rows."""
 
+from typing import Literal, NamedTuple
+
 import numpy as np
 import torch
 
 from accord._types import Floats
 from accord.agreement.closed_form import log_closed_form
-from accord.agreement.monte_carlo import average_over_draws, quasi_monte_carlo
+from accord.agreement.monte_carlo import Sampling, average_over_draws, quasi_monte_carlo
 from accord.agreement.quadrature import log_quadrature, needs_tracing
-from accord.agreement.result import Method, Options, Route
 from accord.agreement.rule import Rule
 from accord.agreement.sides import Pair, Uncertain
 
@@ -17,8 +18,21 @@ _CHECKS = 2**14  # points that a traced integral is checked against
 _CONFIRMED = 4.0  # standard errors
 _MOST_TRACED = 64  # rows for which the slow search under a callable is worth its digits
 
+Route = Literal["closed form", "quadrature", "monte carlo"]
+"""How a probability was computed."""
+
+Method = Literal["auto", "closed form", "quadrature", "monte carlo"]
+"""How a probability is to be computed; "auto" takes the first of the three that applies."""
+
 Result = tuple[Floats, Floats, Route]
 """log p(A) per row, its error, and the route taken."""
+
+
+class Options(NamedTuple):
+    """How to compute."""
+
+    method: Method
+    sampling: Sampling
 
 
 def log_agreement_by_row(pair: Pair, rule: Rule, options: Options) -> Result:
@@ -41,7 +55,7 @@ def log_agreement_by_row(pair: Pair, rule: Rule, options: Options) -> Result:
                 integral = _cross_checked(integral, pair, rule)
             return *integral, "quadrature"
     if method in ("auto", "monte carlo"):
-        value, error = quasi_monte_carlo(pair, rule, options)
+        value, error = quasi_monte_carlo(pair, rule, options.sampling)
         return _log(value), error, "monte carlo"
     raise NoRoute(method, rule)
 
@@ -77,7 +91,7 @@ def _cross_checked(
     The search may miss a stretch at every point alike, which the integral's own error cannot show.
     """
     log_p, error = integral
-    value, scatter = quasi_monte_carlo(pair, rule, Options("monte carlo", 0, _CHECKS))
+    value, scatter = quasi_monte_carlo(pair, rule, Sampling(_CHECKS, 0))
     gap = np.abs(np.exp(log_p) - value)
     confirmed = gap <= _CONFIRMED * scatter
     log_p = np.where(confirmed, np.minimum(log_p, 0.0), _log(value))

@@ -114,25 +114,15 @@ class Rule(ABC):
         'within 0.5 or over nine'
     """
 
-    _looks_at: ClassVar[Dependence] = "both"
-    _is_delta: ClassVar[bool] = False
-
     @property
+    @abstractmethod
     def depends_on(self) -> Dependence:
         """Whether the rule looks at ŷ − y alone, at ŷ alone, or at both."""
-        if isinstance(self, Both | Either):
-            left, right = self.left.depends_on, self.right.depends_on
-            return left if left == right else "both"
-        return self.rule.depends_on if isinstance(self, Negated) else self._looks_at
 
     @property
+    @abstractmethod
     def is_density(self) -> bool:
         """Whether agreement has a density instead of a probability: Θ(B) contains δ(ŷ − y)."""
-        if isinstance(self, Both):
-            return self.left.is_density or self.right.is_density
-        if isinstance(self, Either):
-            return self.left.is_density and self.right.is_density
-        return self._is_delta
 
     @abstractmethod
     def intervals(self, y: Tensor) -> Intervals | None:
@@ -156,6 +146,13 @@ class Rule(ABC):
     def from_callable(function: Predicate, *, name: str | None = None) -> "Custom":
         """A rule from ``function(y_hat, y) -> bool``, which must work elementwise on arrays."""
         return Custom(function, name if name is not None else _name_of(function))
+
+    @property
+    def per_row(self) -> bool:
+        """Whether any of its numbers is one per row, in any of its parts."""
+        values = [getattr(self, name) for name in self._field_names()]
+        parts = any(value.per_row for value in values if isinstance(value, Rule))
+        return parts or any(isinstance(v, np.ndarray | Tensor) and v.ndim > 0 for v in values)
 
     def take(self, rows: Any) -> Self:
         """The rule for selected rows: per-row numbers are indexed, others stay."""
@@ -217,6 +214,8 @@ class Custom(Rule):
 
     function: Predicate
     name: str
+    depends_on: ClassVar[Dependence] = "both"
+    is_density: ClassVar[bool] = False
 
     def intervals(self, y: Tensor) -> None:
         return None
@@ -248,6 +247,15 @@ class Both(Rule):
     left: Rule
     right: Rule
 
+    @property
+    def depends_on(self) -> Dependence:
+        left, right = self.left.depends_on, self.right.depends_on
+        return left if left == right else "both"
+
+    @property
+    def is_density(self) -> bool:
+        return self.left.is_density or self.right.is_density
+
     def intervals(self, y: Tensor) -> Intervals | None:
         left, right = self.left.intervals(y), self.right.intervals(y)
         return None if left is None or right is None else left & right
@@ -271,6 +279,15 @@ class Either(Rule):
     left: Rule
     right: Rule
 
+    @property
+    def depends_on(self) -> Dependence:
+        left, right = self.left.depends_on, self.right.depends_on
+        return left if left == right else "both"
+
+    @property
+    def is_density(self) -> bool:
+        return self.left.is_density and self.right.is_density
+
     def intervals(self, y: Tensor) -> Intervals | None:
         left, right = self.left.intervals(y), self.right.intervals(y)
         return None if left is None or right is None else left | right
@@ -291,6 +308,11 @@ class Negated(Rule):
     """Agreement where another rule disagrees; made by ``~``."""
 
     rule: Rule
+    is_density: ClassVar[bool] = False
+
+    @property
+    def depends_on(self) -> Dependence:
+        return self.rule.depends_on
 
     def intervals(self, y: Tensor) -> Intervals | None:
         inner = self.rule.intervals(y)

@@ -1,7 +1,7 @@
 """The agreement rules: exact, within a tolerance, one-sided, inside a range."""
 
 from dataclasses import dataclass
-from typing import final
+from typing import ClassVar, final
 
 import numpy as np
 from torch import Tensor
@@ -10,6 +10,7 @@ from accord._checks import check_ordered
 from accord._types import Bools, Floats
 from accord.agreement.intervals import INFINITY, Intervals
 from accord.agreement.rule import (
+    Dependence,
     Parameter,
     Rule,
     as_array,
@@ -32,8 +33,8 @@ class Exact(Rule):
     ``~Exact()`` have ordinary probabilities, to which an exact hit adds nothing.
     """
 
-    _looks_at = "difference"
-    _is_delta = True
+    depends_on: ClassVar[Dependence] = "difference"
+    is_density: ClassVar[bool] = True
 
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, 0.0, 0.0)
@@ -55,7 +56,8 @@ class Within(Rule):
     """
 
     tolerance: Parameter
-    _looks_at = "difference"
+    depends_on: ClassVar[Dependence] = "difference"
+    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_tolerance(self, "tolerance")
@@ -84,6 +86,8 @@ class WithinRelative(Rule):
     """
 
     tolerance: Parameter
+    depends_on: ClassVar[Dependence] = "both"
+    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_tolerance(self, "tolerance")
@@ -114,7 +118,8 @@ class Asymmetric(Rule):
 
     below: Parameter
     above: Parameter
-    _looks_at = "difference"
+    depends_on: ClassVar[Dependence] = "difference"
+    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_tolerance(self, "below", finite=False)
@@ -148,7 +153,8 @@ class ErrorInside(Rule):
 
     lower: Parameter
     upper: Parameter
-    _looks_at = "difference"
+    depends_on: ClassVar[Dependence] = "difference"
+    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_parameter(self, "lower")
@@ -176,7 +182,8 @@ class ErrorInside(Rule):
 class AtLeast(Rule):
     """Agreement from the datum upwards, ŷ ≥ y: for right-censored data (not failed yet at y)."""
 
-    _looks_at = "difference"
+    depends_on: ClassVar[Dependence] = "difference"
+    is_density: ClassVar[bool] = False
 
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, 0.0, INFINITY, ends="infinite")
@@ -193,7 +200,8 @@ class AtLeast(Rule):
 class AtMost(Rule):
     """Agreement up to the datum, ŷ ≤ y: for left-censored data (below a detection limit y)."""
 
-    _looks_at = "difference"
+    depends_on: ClassVar[Dependence] = "difference"
+    is_density: ClassVar[bool] = False
 
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, -INFINITY, 0.0, ends="infinite")
@@ -217,7 +225,8 @@ class Inside(Rule):
 
     lower: Parameter
     upper: Parameter
-    _looks_at = "prediction"
+    depends_on: ClassVar[Dependence] = "prediction"
+    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_parameter(self, "lower")

@@ -73,10 +73,10 @@ def pair_of(
     check_floating("model", model)
     check_floating("data", data)
     shape = data.shape if isinstance(data, Distribution) else to_array(data).shape
-    data_side = _from_law(data) if isinstance(data, Distribution) else _known("data", data)
+    data_side = side_of(data) if isinstance(data, Distribution) else _known("data", data)
     if isinstance(model, Distribution):
         _check_rows(model.shape, shape)
-        return Pair(_from_law(model), data_side, prod(shape)), shape
+        return Pair(side_of(model), data_side, prod(shape)), shape
     values = to_array(model)
     if values.shape[1:] == shape and values.ndim == len(shape) + 1:
         check_not_empty("model", values)
@@ -94,7 +94,8 @@ def _known(name: str, values: ArrayLike | Tensor) -> Known:
     return Known(torch.from_numpy(array.reshape(-1).copy()))
 
 
-def _from_law(law: Distribution) -> Side:
+def side_of(law: Distribution) -> Side:
+    """A distribution as a side, flattened, in float64 and cut from any graph."""
     # Float64 whatever the caller trains in: errors are stated below what float32 can hold.
     double = law._map(lambda tensor, _: tensor.detach().cpu().double())._replace(_numpy=True)
     flat = double._flat()

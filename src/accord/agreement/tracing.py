@@ -4,18 +4,22 @@ For one row, a rule's answers on a grid show between which points it switches; b
 switch to the last digit. The agreeing stretches are then intervals like any other, and their
 probability needs no quadrature of an indicator, which would converge slowly.
 
-The grid follows the distribution's quantiles, its points set at random between them, closes in on
-the datum on a logarithmic scale (down to 2⁻⁴⁰ of the range) and is made finer beside every switch
-that it finds. A stretch between two neighbouring points is still not seen: `missed` draws from the
-distribution and counts the draws for which the rule and the intervals differ.
+The grid follows the distribution's quantiles, its points set at random between them, and is made
+finer beside every switch that it finds. Around the datum it has points at distances that grow by
+3 %, out to well beyond both datum and distribution, so that a stretch is found wherever it is wider
+than 3 % of its distance from the datum, also where the distribution has next to no mass. A narrower
+one may lie between two points: `search` draws from the distribution, adds the draws to the grid if
+the rule and the intervals differ for any, and counts how many fresh draws still do.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from accord._types import Floats
 from accord.agreement.intervals import INFINITY, Intervals
 from accord.agreement.rule import Rule
 from accord.distributions import Distribution
@@ -25,6 +29,11 @@ _FINER = 8  # points added to a cell beside a switch
 _BESIDE = 2  # how many cells on either side of a switch are made finer
 _MOST_SWITCHES = 200  # per row, above which finer cells would not show anything new
 _BISECTIONS = 60
+_RATIO = 1.03  # between neighbouring distances from the datum
+_DECADES = 14  # that these distances span
+_REACH = 4.0  # how far they go, in units of the distance to the far end of the distribution
+_DRAWS = 4096  # that found intervals are checked against
+_BLOCK = 256  # rows searched at a time
 _HALVINGS = 2.0 ** -torch.arange(-3.0, 38.0, dtype=torch.float64)
 _SEED = 20_200_803  # one sequence for all searches: the same question has the same answer
 
@@ -48,7 +57,68 @@ def trace(rule: Rule, y: Tensor, law: Distribution) -> Intervals:
         >>> allowed.lower, allowed.upper
         (tensor([[-2.]], dtype=torch.float64), tensor([[2.]], dtype=torch.float64))
     """
-    return trace_on(rule, y, search_grid(law))
+    return trace_on(rule, y, _wide_grid(y, law))
+
+
+class Found(NamedTuple):
+    """Intervals found by a search, and how far they may be trusted.
+
+    ``correction`` is the mean over fresh draws of the rule's answer less that of the intervals,
+    ``share`` the share of draws for which the two differ. ``error`` is the standard error of the
+    probability: where no draw differs, a stretch that few draws meet may still be missing.
+
+    **Shape**: intervals (K, n), the others (n,).
+    """
+
+    intervals: Intervals
+    correction: Tensor
+    share: Tensor
+
+    @property
+    def error(self) -> Tensor:
+        return torch.from_numpy(binomial_error(self.share.numpy(), _DRAWS))
+
+
+def search(rule: Rule, y: Tensor, law: Distribution) -> Found:
+    """`trace`, checked against draws and repeated with them where they show that it missed some.
+
+    **Shape**: y and law (n,).
+    """
+    parts = []
+    for start in range(0, len(y), _BLOCK):
+        rows = torch.arange(start, min(start + _BLOCK, len(y)))
+        parts.append(_search_block(rule.take(rows.numpy()), y[rows], law[rows]))
+    most = max(len(part.intervals.lower) for part in parts)
+    lower = torch.cat([_padded(part.intervals.lower, most, INFINITY) for part in parts], 1)
+    upper = torch.cat([_padded(part.intervals.upper, most, -INFINITY) for part in parts], 1)
+    whole = Intervals(torch.zeros_like(y), lower, upper, anchored=False, ends="either")
+    correction, share = (torch.cat(x) for x in zip(*((p[1], p[2]) for p in parts), strict=True))
+    return Found(whole, correction, share)
+
+
+def _search_block(rule: Rule, y: Tensor, law: Distribution) -> Found:
+    grid = _wide_grid(y, law)
+    found = trace_on(rule, y, grid)
+    correction, share = missed(rule, y, law, found, n_draws=_DRAWS)
+    if bool(share.any()):
+        draws = torch.as_tensor(law.sample(_DRAWS, random_state=_SEED)).double()
+        found = trace_on(rule, y, torch.cat([grid, draws]).sort(dim=0).values)
+        correction, share = missed(rule, y, law, found, n_draws=_DRAWS, seed=_SEED + 1)
+    return Found(found, correction, share)
+
+
+def _padded(bounds: Tensor, length: int, filler: float) -> Tensor:
+    extra = bounds.new_full((length - len(bounds), bounds.shape[1]), filler)
+    return torch.cat([bounds, extra])
+
+
+def _wide_grid(y: Tensor, law: Distribution) -> Tensor:
+    """The grid of the law, with points around the datum at distances that grow by a ratio."""
+    grid = search_grid(law)
+    reach = _REACH * torch.maximum((y - grid[0]).abs(), (grid[-1] - y).abs())
+    count = math.ceil(_DECADES * math.log(10) / math.log(_RATIO))
+    steps = reach * _RATIO ** -torch.arange(count, dtype=torch.float64)[:, None]
+    return torch.cat([grid, y - steps, y + steps]).sort(dim=0).values
 
 
 def trace_on(rule: Rule, y: Tensor, grid: Tensor) -> Intervals:
@@ -62,7 +132,7 @@ def trace_on(rule: Rule, y: Tensor, grid: Tensor) -> Intervals:
 
 
 def missed(
-    rule: Rule, y: Tensor, law: Distribution, found: Intervals, *, n_draws: int
+    rule: Rule, y: Tensor, law: Distribution, found: Intervals, *, n_draws: int, seed: int = _SEED
 ) -> tuple[Tensor, Tensor]:
     """How far traced intervals are from the rule: over draws of ``law``, per row.
 
@@ -71,7 +141,7 @@ def missed(
 
     **Shape**: y, law and both results (n,).
     """
-    draws = torch.as_tensor(law.sample(n_draws, random_state=_SEED)).double()
+    draws = torch.as_tensor(law.sample(n_draws, random_state=seed)).double()
     by_rule, by_intervals = _answers(rule, draws, y), _contains(found, draws)
     difference = by_rule.double() - by_intervals.double()
     return difference.mean(0), difference.abs().mean(0)
@@ -160,3 +230,9 @@ def _switches(rule: Rule, y: Tensor, grid: Tensor, agrees: Tensor) -> Tensor:
         low, high = torch.where(like_low, middle, low), torch.where(like_low, high, middle)
     switch[cell, row] = (low + high) / 2
     return switch
+
+
+def binomial_error(value: Floats, size: int) -> Floats:
+    """√(p(1−p)/S), an upper bound for values in [0, 1], with p drawn off 0 and 1 (Jeffreys)."""
+    p = (value * size + 0.5) / (size + 1)
+    return np.asarray(np.sqrt(p * (1 - p) / size))

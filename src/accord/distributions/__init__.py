@@ -29,6 +29,7 @@ from accord.distributions.reshaped import (
     normal_scores,
 )
 from accord.distributions.smoothed import Smoothed
+from accord.distributions.sums import as_normal, register_sum, with_noise
 from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
 from accord.distributions.truncated import Truncated
 from accord.distributions.varying_student_t import VaryingStudentT
@@ -59,6 +60,7 @@ __all__ = [
     "Values",
     "VaryingStudentT",
     "YeoJohnson",
+    "as_normal",
     "concatenated",
     "curve_through_scores",
     "effective_size",
@@ -66,5 +68,7 @@ __all__ = [
     "normal_scores",
     "of_family",
     "predictive_of",
+    "register_sum",
     "with_moments",
+    "with_noise",
 ]

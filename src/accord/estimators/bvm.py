@@ -10,22 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from accord._checks import check_choice, check_finite, check_non_negative, check_scalar
+from accord._checks import check_choice, check_non_negative
 from accord._numerics import FamilyName, family_with_variance
 from accord._types import Floats
-from accord.distributions import Distribution, with_moments
-from accord.estimators.ensemble import (
-    NetworkEnsembleRegressor,
-    Rows,
-    TrainingPlan,
-    warn_if_useless,
-)
-from accord.estimators.predictive import (
-    Combine,
-    ensemble_distribution,
-    member_moments,
-)
+from accord.distributions import Distribution, LocationScale, with_moments
+from accord.estimators.ensemble import NetworkEnsembleRegressor, Rows, TrainingPlan, warn_if_useless
+from accord.estimators.predictive import Combine, ensemble_distribution, member_moments
 from accord.estimators.presets import PRESETS
+from accord.estimators.rules import Kernel, RuleLike, check_density, stated_rule, training_rule
 from accord.estimators.tolerance import (
     CHOICES,
     FALLBACK,
@@ -35,8 +27,11 @@ from accord.estimators.tolerance import (
     Search,
     ToleranceCurve,
     ToleranceRule,
+    check_tolerance,
     growth_for,
-    percentage,
+    known_rows,
+    mean_losses,
+    rule_for,
     softened,
     stated_half_width,
     target_knowledge,
@@ -69,6 +64,7 @@ class _Tolerance:
     """The most important setting: fields of the last base come first in the signature."""
 
     tolerance: Tolerance = "local"
+    rule: RuleLike | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,6 +82,13 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
             ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
             lets it grow away from the data (:mod:`accord.estimators.tolerance`). Tolerances that
             differ by row go to ``fit(y_tolerance=...)``.
+        rule: When a prediction agrees with its target, in place of a tolerance: a rule of
+            :mod:`accord.agreement`, its words (``"within 0.5 or error inside 1.9 2.1"``) or a
+            callable ``(y_hat, y) -> bool``, in target units. A rule on ŷ − y that allows errors of
+            a finite length implies the density that is predicted with. Any other (one-sided,
+            inside a range, relative to the target, a callable) implies none; it can be trained on
+            with ``predictive="model"``, and ``fit`` refuses it otherwise. A rule with numbers per
+            row goes to ``fit(y_rule=...)``.
         {settings}
         family: Predictive family of a member: ``"normal"``, ``"laplace"``, ``"logistic"`` or
             ``"student-t"``.
@@ -103,6 +106,10 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
     Attributes:
         tolerance_: ε in use, in the target's units (ε₀ if local; the members' mean if learnt; the
             root mean square if given per row); an array (T,) for several targets.
+        rule_center_, rule_half_width_: (K,) the errors y − ŷ that a rule allows for, as boxes;
+            empty without a rule that implies a density.
+        rule_error_: Error of the probability of agreement in training under a rule; 0 for a closed
+            form.
         tolerance_curve_: Scores behind the choice of ε, or None if there was none.
         parameters_: The members' weights and biases, with a leading member axis.
         history_: (epochs, M) training loss.
@@ -136,6 +143,8 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         y_std: ArrayLike | None = None,
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
+        y_rule: RuleLike | None = None,
+        y_dist: Distribution | ArrayLike | None = None,
     ) -> Self:
         """Train the ensemble.
 
@@ -149,6 +158,13 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
             y_lower, y_upper: Bounds of targets that are only known to lie between them; either
                 may be infinite, and NaN means that the row is known. ``y`` then only
                 sets the scale.
+            y_rule: Rule of agreement whose numbers may differ by row, in place of ``rule``. New
+                rows are predicted with the mean of the rows' rules (mean and variance of the
+                errors they allow).
+            y_dist: What is known of each target, in place of ``y``, which then only sets the
+                scale: a distribution of the shape of y, or draws (N, S) or (N, T, S). Needs a rule,
+                or a tolerance that is stated. The prediction is of the quantity itself, without
+                that uncertainty.
         """
         return self._train(
             self._plan(
@@ -159,6 +175,8 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
                 y_std=y_std,
                 y_lower=y_lower,
                 y_upper=y_upper,
+                y_rule=y_rule,
+                y_dist=y_dist,
             )
         )
 
@@ -195,6 +213,8 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         y_std: ArrayLike | None = None,
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
+        y_rule: RuleLike | None = None,
+        y_dist: Distribution | ArrayLike | None = None,
         goes_on: bool | None = None,
         epochs: int | None = None,
     ) -> TrainingPlan:
@@ -211,9 +231,27 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
                 "y_upper). Use tolerance='local', or a number."
             )
         settings = self._settings(epochs=self.epochs if epochs is None else epochs)
+        candidate = self._rule_candidate(rows, y_rule, y_dist)
+        if candidate is not None:
+            return self._final_plan(candidate, settings, goes_on=goes_on)
         if self._chooses(rows) and not goes_on:
             return self._search_plan(rows, settings)
         return self._final_plan(self._candidate(rows, goes_on), settings, goes_on=goes_on)
+
+    def _rule_candidate(
+        self, rows: Rows, y_rule: RuleLike | None, y_dist: Distribution | ArrayLike | None
+    ) -> Candidate | None:
+        """The ensemble to train on a rule; None where a tolerance says it all."""
+        shape = rows.y.shape[:1] if self.single_output_ else rows.y.shape
+        stated = stated_rule(self.rule, y_rule)
+        if stated is None and y_dist is None:
+            return None
+        rule = rule_for(stated, self.tolerance, rows, shape)
+        std = rows.more.get("std")
+        trained = training_rule(rule, rows.y, shape=shape, family=self.family, std=std, dist=y_dist)
+        if self.predictive == "smoothed":
+            check_density(trained)
+        return Candidate(rows, np.full(rows.y.shape[1], trained.half_length), rule=trained)
 
     def _learns(self, rows: Rows) -> bool:
         """Whether the tolerance is trained, since the rows do not come with their own."""
@@ -252,7 +290,8 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         def finish(trained: list[Trained]) -> None:
             scalings = self._scalings(candidate.rows, goes_on)
             self._keep(trained[0], *scalings)
-            warn_if_useless(self.history_, scalings[1].scaled(candidate.rows.y))
+            if candidate.rule is None or candidate.rule.kernel is not None:
+                warn_if_useless(self.history_, scalings[1].scaled(candidate.rows.y))
             if not goes_on:
                 self._keep_tolerance(candidate, curve)
             self._keep_learnt_tolerance(trained[0])
@@ -271,7 +310,7 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         return TrainingPlan(
             [self._candidate_task(candidate, seeds, goes_on) for candidate in candidates],
             self._architecture(rows, outputs_per_target=2),
-            self._objective(rows),
+            self._objective(candidates[0]),
             settings,
             finish,
         )
@@ -283,14 +322,7 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
         check_non_negative("variance_floor", self.variance_floor)
         family_with_variance(self.family, self.df)
-        if isinstance(self.tolerance, str):
-            if self.tolerance not in ("learn", *CHOICES):
-                percentage(self.tolerance)
-        else:
-            remedy = "Use 0 for exact agreement (NLL)."
-            check_scalar("tolerance", self.tolerance)
-            check_non_negative("tolerance", self.tolerance, remedy=remedy)
-            check_finite("tolerance", self.tolerance, remedy=remedy)
+        check_tolerance(self.tolerance)
 
     def _candidate(self, rows: Rows, goes_on: bool) -> Candidate:
         """The ensemble to train where there is nothing to choose."""
@@ -312,7 +344,7 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         x_scaling, y_scaling = self._scalings(candidate.rows, goes_on)
         columns = candidate.columns(y_scaling)
         extra: tuple[float, ...] = ()
-        if self._objective(candidate.rows).n_extra:
+        if self._objective(candidate).n_extra:
             extra = (math.log(float(columns["tolerance"].mean())),)
         return self._task(
             x_scaling.scaled(candidate.rows.x),
@@ -327,8 +359,10 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
     def _heads(self) -> Heads:
         return Heads(self.mean_head, self.variance_head, self.variance_floor)
 
-    def _objective(self, rows: Rows) -> Objective:
-        heads = self._heads
+    def _objective(self, candidate: Candidate) -> Objective:
+        heads, rows = self._heads, candidate.rows
+        if candidate.rule is not None:
+            return candidate.rule.objective(heads, self.family, self.df)
         if "lower" in rows.more:
             return ByAutograd(CensoredLoss(heads, self.family, self.df))
         if "tolerance" in rows.more:
@@ -346,6 +380,10 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         self.relative_tolerance_ = 0.0 if candidate.growth is None else RELATIVE_FALLBACK
         if curve is not None:
             self.relative_tolerance_ = curve.relative
+        kernel = None if candidate.rule is None else candidate.rule.kernel
+        self.rule_center_ = np.empty(0) if kernel is None else kernel.center
+        self.rule_half_width_ = np.empty(0) if kernel is None else kernel.half_width
+        self.rule_error_ = 0.0 if candidate.rule is None else candidate.rule.error
 
     def _keep_learnt_tolerance(self, members: Trained) -> None:
         """Each member's own in target units, (M, T), or empty; it is learnt in scaled units."""
@@ -362,26 +400,16 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         self, candidate: Candidate, trained: Trained, test: Rows, rules: list[ToleranceRule]
     ) -> list[float]:
         """Mean NLL of a trained candidate on rows it has not seen, under each rule."""
-        known = np.ones(len(test), bool)
-        if "lower" in test.more:
-            known = (test.more["lower"] == test.more["upper"]).all(axis=1)
-        if not known.any():
+        test = known_rows(test)
+        if not len(test):
             return [0.0] * len(rules)  # nothing to distinguish the rules by
-        test = test[np.flatnonzero(known)]
-        weight = test.weight if test.weight is not None and test.weight.any() else None
         scalings = self._scalings(candidate.rows)
         mean, std = self._member_moments(trained.parameters, test.x, scalings)
-        if "std" in test.more:
-            std = np.hypot(std, test.more["std"])
         growth = None if candidate.growth is None else candidate.growth(test.x)
-        scores = []
-        for rule in rules:
-            eps = rule.at(growth, mean, std)
-            members = with_moments(self.family, mean, softened(std, eps), self.df)
-            dist = ensemble_distribution(members, tolerance=eps)
-            losses = -np.asarray(dist.log_prob(test.y))
-            scores.append(float(np.average(losses.mean(axis=1), weights=weight)))
-        return scores
+        return mean_losses(rules, test, self._members, (mean, std), growth)
+
+    def _members(self, mean: Floats, std: Floats) -> LocationScale:
+        return with_moments(self.family, mean, std, self.df)
 
     def _member_moments(
         self, parameters: list[NDArray[Any]], x: Floats, scalings: tuple[Scaling, Scaling]
@@ -395,11 +423,15 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         scalings = self._x_scaling, self._y_scaling
         mean, std = self._member_moments(self.parameters_, X, scalings)
         eps = None
+        if self.predictive == "smoothed" and self.rule_center_.size:
+            kernel = Kernel(self.rule_center_, self.rule_half_width_)
+            smoothed = kernel.smoothed(self._members, self._shaped(mean), self._shaped(std))
+            return ensemble_distribution(smoothed, combine=self.combine)
         if self.predictive == "smoothed":
             eps = self._half_width(X, mean, std)
             if isinstance(self.tolerance, str) and self.tolerance in CHOICES:
                 std = softened(std, eps)
-        members = with_moments(self.family, self._shaped(mean), self._shaped(std), self.df)
+        members = self._members(self._shaped(mean), self._shaped(std))
         tolerance = None if eps is None else self._shaped(eps)
         return ensemble_distribution(members, tolerance=tolerance, combine=self.combine)
 

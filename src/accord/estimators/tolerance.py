@@ -25,9 +25,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._checks import check_non_negative, check_not_nan
+from accord._checks import check_finite, check_non_negative, check_not_nan, check_scalar
 from accord._types import Bools, Floats, Indices
+from accord.agreement import Exact, Rule, Within
 from accord.estimators.ensemble import Rows
+from accord.estimators.predictive import ensemble_distribution
+from accord.estimators.rules import Members, TrainingRule
 from accord.splits import outlier_split
 from accord.training import Scaling
 from accord.trust import Growth
@@ -60,6 +63,46 @@ def stated_half_width(tolerance: float | str, target_range: Floats) -> Floats:
     if isinstance(tolerance, str):
         return percentage(tolerance) * target_range
     return np.full(len(target_range), float(tolerance))
+
+
+def rule_for(rule: Rule | None, tolerance: float | str, rows: Rows, shape: tuple[int, ...]) -> Rule:
+    """The rule of agreement: the one that was stated, or else that of a stated tolerance.
+
+    **Shape**: rows.y (N, T), which users gave in ``shape``.
+    """
+    clash = sorted({"tolerance", "lower"} & set(rows.more))
+    if clash or (rule is not None and tolerance != "local"):
+        got = [f"y_{name}" for name in clash] or f"tolerance={tolerance!r}"
+        raise ValueError(
+            "a rule and y_dist must come without y_tolerance, y_lower and y_upper, and a rule "
+            f"without tolerance, got {got}. Say all in the rule, as in "
+            "y_rule=ErrorInside(lower, upper)."
+        )
+    if rule is not None:
+        return rule
+    if isinstance(tolerance, str) and not tolerance.strip().endswith("%"):
+        raise ValueError(
+            f"y_dist must come with a rule or a stated tolerance, got tolerance={tolerance!r}. "
+            "Use tolerance=0 for exact agreement, a number, or a share of the range such as '1%'."
+        )
+    half_width = stated_half_width(tolerance, Scaling.range(rows.y).scale)
+    if not half_width.any():
+        return Exact()
+    if len(half_width) == 1:
+        return Within(float(half_width[0]))
+    return Within(np.broadcast_to(half_width, shape).copy())
+
+
+def check_tolerance(tolerance: float | str) -> None:
+    """Refuse what is neither a number, a percentage nor the name of a choice."""
+    if isinstance(tolerance, str):
+        if tolerance not in ("learn", *CHOICES):
+            percentage(tolerance)
+        return
+    remedy = "Use 0 for exact agreement (NLL)."
+    check_scalar("tolerance", tolerance)
+    check_non_negative("tolerance", tolerance, remedy=remedy)
+    check_finite("tolerance", tolerance, remedy=remedy)
 
 
 def percentage(text: str) -> float:
@@ -183,6 +226,7 @@ class Candidate:
     tolerance: Floats
     growth: Growth | None = None
     kept_range: Floats | None = None  # in place of these rows' own
+    rule: TrainingRule | None = None  # in place of the tolerance
 
     @property
     def target_range(self) -> Floats:
@@ -191,6 +235,8 @@ class Candidate:
 
     def columns(self, y_scaling: Scaling) -> dict[str, Floats]:
         """What the objective needs of each row, in scaled units."""
+        if self.rule is not None:
+            return self.rule.columns(self.rows.y, y_scaling)
         rows, scale = self.rows, y_scaling.scale
         columns = {"target": y_scaling.scaled(rows.y)}
         constant = 0.0 if self.growth is not None else self.tolerance
@@ -228,6 +274,38 @@ class ToleranceRule:
 def softened(std: Floats, half_width: Floats) -> Floats:
     """Deviations widened by the soft edge of a chosen tolerance."""
     return np.asarray(np.hypot(std, EDGE * half_width))
+
+
+def known_rows(rows: Rows) -> Rows:
+    """Those whose targets are all known, and not only bounded."""
+    if "lower" not in rows.more:
+        return rows
+    known = (rows.more["lower"] == rows.more["upper"]).all(axis=1)
+    return rows[np.flatnonzero(known)]
+
+
+def mean_losses(
+    rules: list[ToleranceRule],
+    test: Rows,
+    family: Members,
+    moments: tuple[Floats, Floats],
+    growth: Floats | None,
+) -> list[float]:
+    """Mean NLL of rows under each tolerance.
+
+    ``family`` makes distributions of the members' moments, mean and standard deviation.
+    """
+    weight = test.weight if test.weight is not None and test.weight.any() else None
+    mean, std = moments
+    if "std" in test.more:
+        std = np.hypot(std, test.more["std"])
+    scores = []
+    for rule in rules:
+        eps = rule.at(growth, mean, std)
+        dist = ensemble_distribution(family(mean, softened(std, eps)), tolerance=eps)
+        losses = -np.asarray(dist.log_prob(test.y))
+        scores.append(float(np.average(losses.mean(axis=1), weights=weight)))
+    return scores
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ from accord.training.objectives import (
     Heads,
     MeanHead,
     MixtureObjective,
+    RuleLoss,
     SquaredError,
     VarianceHead,
 )
@@ -75,6 +76,7 @@ __all__ = [
     "Objective",
     "Optimizer",
     "Posterior",
+    "RuleLoss",
     "Scaling",
     "Schedule",
     "Settings",

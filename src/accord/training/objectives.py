@@ -27,6 +27,7 @@ from accord._numerics import (
     gaussian_nll_slopes,
     log_between,
 )
+from accord.agreement import Ends, Intervals, log_probability_in_family
 from accord.training.tasks import Columns
 
 MeanHead = Literal["identity", "sigmoid"]
@@ -287,6 +288,37 @@ class CensoredLoss:
         if "noise" in columns:
             variance = variance + columns["noise"]
         return _censored(family_named(self.family, df=self.df), mean, variance, columns)
+
+
+@dataclass(frozen=True)
+class RuleLoss:
+    """−log Σ_k w_k P(lower_k ≤ ŷ − t ≤ upper_k): the loss of any rule, as weighted intervals.
+
+    Which predictions agree with a row does not depend on the networks, so that it is found once,
+    before training (:func:`accord.agreement.acceptance`).
+
+    Columns: ``target``; ``lower``, ``upper`` and ``log_weight`` with ``n_steps`` numbers per
+    target, all steps of the first target first, (M, B, T · n_steps); optionally ``noise``.
+    """
+
+    heads: Heads
+    n_steps: int
+    ends: Ends
+    family: FamilyName = "normal"
+    df: float | None = None
+
+    def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
+        mean, variance = self.heads(raw)
+        if "noise" in columns:
+            variance = variance + columns["noise"]
+        family = family_named(self.family, df=self.df)
+        lower, upper, log_weight = (
+            columns[name].view(*mean.shape, self.n_steps).movedim(-1, 0)
+            for name in ("lower", "upper", "log_weight")
+        )
+        steps = Intervals(columns["target"], lower, upper, anchored=True, ends=self.ends)
+        scale = torch.sqrt(variance / family.variance)
+        return -log_probability_in_family(family, steps, mean, scale, log_weight)
 
 
 @dataclass(frozen=True)
