@@ -7,7 +7,7 @@ import pytest
 from accord import estimators
 from accord.datasets import names
 from accord.estimators import PRESETS, RECIPES
-from accord.paper import STUDIES, Study, study_named, table1, table2, table3, toy
+from accord.paper import STUDIES, Study, discussion, study_named, table1, table2, table3, toy
 from accord.paper.stacks import stacks_of
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Group, Model, Source
 
@@ -136,7 +136,15 @@ def test_all_nine_sets() -> None:
 
 def test_at_least_twenty_forests_where_verdicts_need_them() -> None:
     paper = table3.GROUPS[0]
-    assert all(paper.n_splits(d, quick=False) >= 20 for d in NINE if d != "protein")
+    assert all(paper.n_splits(d, quick=False) >= 20 for d in NINE)
+
+
+def test_discussion_differs_from_table_3_in_epsilon_and_rows_only() -> None:
+    for rows in (discussion.INSIDE, discussion.OUTSIDE):
+        source = discussion.at_tolerance(0.01, rows, AS_PRINTED)
+        assert model_of(source).settings == model_of(table3.bvm(AS_PRINTED)).settings
+    assert set(discussion.DATASETS) == {"boston", "concrete", "energy", "wine", "yacht"}
+    assert discussion.SHARES[-1] == 1.0, "the whole range"
 
 
 def test_records_answer_one_model_only() -> None:

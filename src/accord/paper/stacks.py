@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from accord import estimators
+from accord.calibration import Recalibrated
 from accord.datasets import info
 from accord.paper.folds import Fold, curves, folds, measures
 from accord.paper.records import Cell, Record, RecordStore, fingerprint
@@ -23,6 +24,7 @@ from accord.training import EpochReport
 __all__ = ["Outcome", "Stack", "cells_of", "missing", "records_of", "run_stack", "stacks_of"]
 
 _LONG = 400.0  # seconds after which a stack is cut
+_FOLDS = 5  # that a recalibration learns from
 
 
 @dataclass(frozen=True)
@@ -111,6 +113,7 @@ def cells_of(stack: Stack) -> Iterator[tuple[Model, Predictive, Cell]]:
                 "settings": model.settings_on(stack.dataset),
                 "fit_options": dict(model.fit_options),
                 "chosen_once": model.chosen_once,
+                "recalibration": model.recalibration,
                 "predictive": dict(predictive.settings),
                 "scheme": group.protocol.scheme,
                 "predictions": group.protocol.keep_predictions,
@@ -200,6 +203,8 @@ def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answe
         [_job(model, stack.dataset, parts[split], chosen[id(model)]) for model, split in places],
         listener=counter,
     )
+    # those that are fitted inside a recalibration do not report
+    counter.networks += sum(_inner_networks(model) for model, _ in places if model.recalibration)
     by_place = {
         (id(model), split): estimator
         for (model, split), estimator in zip(places, fitted, strict=True)
@@ -218,7 +223,17 @@ def _job(model: Model, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> t
     """The model's estimator with its rows; the split's number is its seed."""
     kind = getattr(estimators, model.estimator)
     settings = {**model.settings_on(dataset), **chosen}
-    return kind(**settings, random_state=fold.split), fold.X_train, fold.y_train, model.fit_options
+    estimator = kind(**settings, random_state=fold.split)
+    if model.recalibration:
+        estimator = Recalibrated(
+            estimator, method=model.recalibration, cv=_FOLDS, random_state=fold.split
+        )
+    return estimator, fold.X_train, fold.y_train, model.fit_options
+
+
+def _inner_networks(model: Model) -> int:
+    """An ensemble per fold, and the final one."""
+    return (_FOLDS + 1) * int(model.settings.get("n_members", 1))
 
 
 def _chosen(model: Model, stack: Stack, store: RecordStore, counter: _Counter) -> Mapping[str, Any]:
@@ -256,15 +271,19 @@ def _cost(model: Model, dataset: str, n_splits: int) -> float:
     networks = n_splits * int(settings.get("n_members", 1)) * _candidates(settings, n) + searched
     width = int(sum(settings.get("hidden", ())))
     steps = epochs * ceil(0.9 * n / batch)
+    if model.recalibration:  # one split after the other
+        return n_splits * steps * (2.5e-4 + _inner_networks(model) * (4e-6 + 5e-9 * batch * width))
     return steps * (2.5e-4 + networks * (4e-6 + 5e-9 * batch * width))
 
 
 _SEARCHED = 33  # networks that MC-dropout's search trains
-_FEW = 30  # rows, below which a local tolerance is not chosen
+_FEW = 100  # rows, below which a tolerance is not chosen
+_GRID = 7  # constant tolerances that a search trains
 
 
 def _candidates(settings: dict[str, Any], n: int) -> int:
-    """How many ensembles a local tolerance takes: one per inner split, and the final one."""
-    if settings.get("tolerance") != "local" or n < _FEW:
+    """How many ensembles a choice of tolerance takes: those of the inner splits, the final one."""
+    per_split = {"local": 1, "validate": _GRID, "robust": _GRID}.get(settings.get("tolerance", ""))
+    if per_split is None or n < _FEW:
         return 1
-    return 7 if n < 3_000 else 5 if n < 20_000 else 3
+    return 1 + per_split * (6 if n < 3_000 else 4 if n < 20_000 else 2)

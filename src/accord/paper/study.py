@@ -80,7 +80,8 @@ class Model:
 
     ``for_dataset`` replaces settings on single datasets; ``fit_options`` go to ``fit``;
     ``chosen_once`` names settings that the estimator chooses on the first split of a dataset (its
-    attribute has the same name and an underscore) and that the other splits use as well.
+    attribute has the same name and an underscore) and that the other splits use as well;
+    ``recalibration`` is a method of :class:`~accord.calibration.Recalibrated`, put around it.
     """
 
     method: str
@@ -91,6 +92,7 @@ class Model:
     for_dataset: Mapping[str, Settings] = field(default_factory=dict)
     fit_options: Settings = field(default_factory=dict)
     chosen_once: tuple[str, ...] = ()
+    recalibration: Literal["variance", "layers"] | None = None
 
     def settings_on(self, dataset: str) -> dict[str, Any]:
         """The estimator's parameters on a dataset."""

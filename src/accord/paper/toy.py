@@ -231,7 +231,7 @@ def figures(results: Results) -> Sequence[Drawing]:
             ax=ax,
         )
         ax.set(title=title, ylim=(-220, 220))
-    return [("figure1", fig, "Cubic toy: predictions with bands of three standard deviations")]
+    return [("figure1", fig, "Cubic toy, first draw: mean and three standard deviations")]
 
 
 STUDY = Study(
