@@ -188,7 +188,7 @@ class TestDiscussion:
 
     def test_layers_are_compared_with_the_networks_that_they_follow(self) -> None:
         def ece(cell: Cell) -> float:
-            return 0.01 if "layers" in cell.source.method else 0.05
+            return 0.01 if "layers" in cell.source.predictive else 0.05
 
         better = found(discussion.STUDY, invented(ece=ece), "extra layers", "as printed")
         assert better.outcome == "holds"

@@ -101,6 +101,7 @@ def test_papers_networks(recipe: str) -> None:
         ("stocks", table2.bvm(table2.SMALL, table2.SIGMOID, AS_PRINTED)),
         ("stocks-identity", table2.bvm(table2.SMALL, table2.IDENTITY, AS_PRINTED)),
         ("table3", table3.bvm(AS_PRINTED)),
+        ("toy", toy.bvm(AS_PRINTED)),
     ],
 )
 def test_presets_say_the_same(preset: str, source: Source) -> None:
@@ -117,8 +118,13 @@ def test_presets_write_tolerances_as_shares_but_for_the_toy(preset: str) -> None
     assert PRESETS[preset]["tolerance"] == (1.0 if preset == "toy" else "1%")
 
 
+def test_preset_for_protein_says_the_same() -> None:
+    settings = model_of(table1.bvm("printed", AS_PRINTED)).settings_on("protein")
+    assert settings.items() <= PRESETS["table1-protein"].items()
+
+
 def test_toy_agrees_within_one() -> None:
-    assert model_of(toy.bvm(AS_PRINTED)).fit_options == {"y_tolerance": 1.0}
+    assert model_of(toy.bvm(AS_PRINTED)).settings["tolerance"] == 1.0
 
 
 def test_protein_is_wider_in_table_1_only_and_has_five_splits() -> None:

@@ -13,7 +13,10 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from accord import estimators
+from accord._types import Indices
 from accord.calibration import Recalibrated
 from accord.datasets import info
 from accord.paper.folds import Fold, curves, folds, measures
@@ -24,7 +27,6 @@ from accord.training import EpochReport
 __all__ = ["Outcome", "Stack", "cells_of", "missing", "records_of", "run_stack", "stacks_of"]
 
 _LONG = 400.0  # seconds after which a stack is cut
-_FOLDS = 5  # that a recalibration learns from
 
 
 @dataclass(frozen=True)
@@ -111,10 +113,10 @@ def cells_of(stack: Stack) -> Iterator[tuple[Model, Predictive, Cell]]:
             settings = {
                 "estimator": model.estimator,
                 "settings": model.settings_on(stack.dataset),
-                "fit_options": dict(model.fit_options),
                 "chosen_once": model.chosen_once,
-                "recalibration": model.recalibration,
+                "held_out": model.held_out,
                 "predictive": dict(predictive.settings),
+                "recalibration": predictive.recalibration,
                 "scheme": group.protocol.scheme,
                 "predictions": group.protocol.keep_predictions,
                 "together": stack.splits,
@@ -203,8 +205,6 @@ def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answe
         [_job(model, stack.dataset, parts[split], chosen[id(model)]) for model, split in places],
         listener=counter,
     )
-    # those that are fitted inside a recalibration do not report
-    counter.networks += sum(_inner_networks(model) for model, _ in places if model.recalibration)
     by_place = {
         (id(model), split): estimator
         for (model, split), estimator in zip(places, fitted, strict=True)
@@ -213,7 +213,7 @@ def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answe
     for model, predictive, cell in cells_of(stack):
         estimator = by_place[id(model), cell.split].set_params(**predictive.settings)
         fold = parts[cell.split]
-        dist = estimator.predict_dist(fold.X_test)
+        dist = _recalibrated(estimator, model, predictive, fold).predict_dist(fold.X_test)
         lines = curves(fold, dist, predictions=protocol.keep_predictions)
         answers.append(_Answer(cell, measures(fold, dist), lines, _notes(model, estimator)))
     return answers
@@ -223,17 +223,30 @@ def _job(model: Model, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> t
     """The model's estimator with its rows; the split's number is its seed."""
     kind = getattr(estimators, model.estimator)
     settings = {**model.settings_on(dataset), **chosen}
+    train, _ = _parted(model, fold)
     estimator = kind(**settings, random_state=fold.split)
-    if model.recalibration:
-        estimator = Recalibrated(
-            estimator, method=model.recalibration, cv=_FOLDS, random_state=fold.split
-        )
-    return estimator, fold.X_train, fold.y_train, model.fit_options
+    return estimator, fold.X_train[train], fold.y_train[train]
 
 
-def _inner_networks(model: Model) -> int:
-    """An ensemble per fold, and the final one."""
-    return (_FOLDS + 1) * int(model.settings.get("n_members", 1))
+def _parted(model: Model, fold: Fold) -> tuple[Indices, Indices]:
+    """The rows to train on, and those that the model holds out."""
+    n = len(fold.y_train)
+    order = np.arange(n)
+    if model.held_out:
+        order = np.random.default_rng(fold.split).permutation(n)
+    n_train = n - round(model.held_out * n)
+    return np.sort(order[:n_train]), np.sort(order[n_train:])
+
+
+def _recalibrated(estimator: Any, model: Model, predictive: Predictive, fold: Fold) -> Any:
+    """The trained model as it is, or recalibrated on the rows that it holds out."""
+    if predictive.recalibration is None:
+        return estimator
+    _, rows = _parted(model, fold)
+    around = Recalibrated(
+        estimator, method=predictive.recalibration, cv="prefit", random_state=fold.split
+    )
+    return around.fit(fold.X_train[rows], fold.y_train[rows])
 
 
 def _chosen(model: Model, stack: Stack, store: RecordStore, counter: _Counter) -> Mapping[str, Any]:
@@ -271,8 +284,6 @@ def _cost(model: Model, dataset: str, n_splits: int) -> float:
     networks = n_splits * int(settings.get("n_members", 1)) * _candidates(settings, n) + searched
     width = int(sum(settings.get("hidden", ())))
     steps = epochs * ceil(0.9 * n / batch)
-    if model.recalibration:  # one split after the other
-        return n_splits * steps * (2.5e-4 + _inner_networks(model) * (4e-6 + 5e-9 * batch * width))
     return steps * (2.5e-4 + networks * (4e-6 + 5e-9 * batch * width))
 
 

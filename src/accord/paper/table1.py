@@ -118,11 +118,11 @@ ENSEMBLES = _group(PRINTED)
 TUNED = _group(RATE)
 OURS = (_group(COSINE), *(_local_group(recipe) for recipe in RECIPE_NAMES))
 RIVALS = (
-    _rival(PBP, "PBPRegressor", {"hidden": (50,), "epochs": 40}),
+    _rival(PBP, "PBPRegressor", RECIPES["pbp"]),
     _rival(
         MC_DROPOUT,
         "MCDropoutRegressor",
-        {"hidden": (50,), "epochs": 400, "batch_size": 32},
+        RECIPES["mc-dropout"],
         chosen_once=("dropout_rate", "precision"),
     ),
 )

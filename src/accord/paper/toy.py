@@ -44,16 +44,8 @@ def bvm(predictive: Predictive, *, method: str = "BVM") -> Source:
 
 
 def _bvm(method: str, settings: Mapping[str, Any]) -> Model:
-    # ε = 1 in target units, whatever the range of a draw
-    own = {**RECIPES["toy"], "tolerance": 0.0, **settings}
-    return Model(
-        method,
-        RECIPE,
-        "BVMRegressor",
-        own,
-        (AS_PRINTED, SMOOTHED),
-        fit_options={"y_tolerance": 1.0},
-    )
+    own = {**RECIPES["toy"], "tolerance": 1.0, **settings}  # in the targets' units
+    return Model(method, RECIPE, "BVMRegressor", own, (AS_PRINTED, SMOOTHED))
 
 
 _WITHOUT_VARIANCE = {
