@@ -25,7 +25,7 @@ FIRST, SECOND = Group("base", "first", PLANNED, (ONE,)), Group("base", "second",
 
 
 def study(*groups: Group) -> Study:
-    return Study("made-up", "", "", (), groups, lambda results: [], lambda results: [])
+    return Study("made-up", "", "", "", (), groups, lambda results: [], lambda results: [])
 
 
 def planned(*groups: Group, quick: bool = False) -> list[Stack]:

@@ -245,6 +245,7 @@ def _curve(results: Results, dataset: str, source: Source) -> ReliabilityCurve:
 STUDY = Study(
     name=NAME,
     title="Figure 2 and Appendix A: reliability diagrams, ECE and MCE",
+    asks="Is BVM as well calibrated as Deep Ensembles, and better than an MSE ensemble?",
     about=(
         "Observed against expected coverage of the MSE ensemble, Deep Ensembles and BVM, the last "
         "two from the networks of Table 1."

@@ -198,11 +198,13 @@ def _nothing(results: "Results") -> Sequence[Any]:
 class Study:
     """One table or figure of the paper.
 
-    ``claims`` judges what the paper says, on the paper's method; ``beyond`` what it does not say.
+    ``asks`` is the question behind its claims. ``claims`` judges what the paper says, on the
+    paper's method; ``beyond`` what it does not say.
     """
 
     name: str
     title: str
+    asks: str
     about: str
     departures: tuple[Departure, ...]
     groups: tuple[Group, ...]

@@ -299,6 +299,7 @@ def _against_deep_ensembles(results: Results, dataset: str, source: Source) -> T
 STUDY = Study(
     name=NAME,
     title="Table 1: test RMSE and NLL in distribution",
+    asks="Is BVM as good as its rivals in distribution, though not better than Deep Ensembles?",
     about="Nine UCI sets on the literature's random splits; all four methods from our own runs.",
     departures=DEPARTURES,
     groups=(ENSEMBLES, TUNED, *OURS, *RIVALS),

@@ -235,6 +235,7 @@ def figures(results: Results) -> Sequence[Drawing]:
 STUDY = Study(
     name=NAME,
     title="Table 2 and the stock figure: Google stocks in January 2017",
+    asks="Does a larger ε cover volatile stock prices better?",
     about="Opening prices from the 60 days before.",
     departures=DEPARTURES,
     groups=(

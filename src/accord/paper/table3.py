@@ -340,6 +340,7 @@ def _published_gap(dataset: str) -> float:
 STUDY = Study(
     name=NAME,
     title="Table 3: test NLL on the most anomalous tenth",
+    asks="Is BVM better than Deep Ensembles on outliers?",
     about="Nine UCI sets, the top tenth of outliers by Isolation Forest held out.",
     departures=DEPARTURES,
     groups=GROUPS,

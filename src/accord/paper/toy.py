@@ -229,6 +229,7 @@ def figures(results: Results) -> Sequence[Drawing]:
 STUDY = Study(
     name=NAME,
     title="Figure 1: the cubic toy",
+    asks="Does a learned variance show uncertainty better than the spread of an MSE ensemble?",
     about=(
         "Twenty points of t = x³ + N(0, 3²), one hidden layer of 100 units, ε = 1; the spread of "
         "an MSE ensemble, NLL, a single BVM network and a BVM ensemble, ±3σ."
