@@ -76,18 +76,19 @@ class TestPage:
             assert [v.predictive for v in row.verdicts if v] == ["as printed", "smoothed"]
 
     def test_sentences_count(self) -> None:
-        def verdict(predictive: str, outcome: str) -> Verdict:
-            return Verdict("T", "c", predictive, outcome, "")  # type: ignore[arg-type]
+        def verdict(claim: str, predictive: str, outcome: str) -> Verdict:
+            return Verdict("T", claim, predictive, outcome, "")  # type: ignore[arg-type]
 
         claims = (
-            verdict("as printed", "undecided"),
-            verdict("as printed", "does not hold"),
-            verdict("smoothed", "holds"),
-            verdict("smoothed", "holds"),
+            verdict("one", "as printed", "undecided"),
+            verdict("two", "as printed", "does not hold"),
+            verdict("one", "smoothed", "holds"),
+            verdict("two", "smoothed", "holds"),
         )
         part = Part(study_named("table3"), (), claims, (), ())
         assert group_sentences([part]) == [
-            "Table 3: as printed, 1 does not hold and 1 is undecided; smoothed, 2 hold."
+            "Table 3. Is BVM better than Deep Ensembles on outliers? As printed, 0 of 2 claims "
+            "hold (1 undecided); smoothed, 2 of 2."
         ]
 
     def test_each_study_opens_with_its_departures(self) -> None:

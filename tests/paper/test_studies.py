@@ -7,7 +7,7 @@ import pytest
 from accord import estimators
 from accord.datasets import names
 from accord.estimators import PRESETS, RECIPES
-from accord.paper import STUDIES, Study, study_named, table1, table2, table3, toy
+from accord.paper import STUDIES, Study, discussion, study_named, table1, table2, table3, toy
 from accord.paper.stacks import stacks_of
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Group, Model, Source
 
@@ -101,6 +101,7 @@ def test_papers_networks(recipe: str) -> None:
         ("stocks", table2.bvm(table2.SMALL, table2.SIGMOID, AS_PRINTED)),
         ("stocks-identity", table2.bvm(table2.SMALL, table2.IDENTITY, AS_PRINTED)),
         ("table3", table3.bvm(AS_PRINTED)),
+        ("toy", toy.bvm(AS_PRINTED)),
     ],
 )
 def test_presets_say_the_same(preset: str, source: Source) -> None:
@@ -117,8 +118,13 @@ def test_presets_write_tolerances_as_shares_but_for_the_toy(preset: str) -> None
     assert PRESETS[preset]["tolerance"] == (1.0 if preset == "toy" else "1%")
 
 
+def test_preset_for_protein_says_the_same() -> None:
+    settings = model_of(table1.bvm("printed", AS_PRINTED)).settings_on("protein")
+    assert settings.items() <= PRESETS["table1-protein"].items()
+
+
 def test_toy_agrees_within_one() -> None:
-    assert model_of(toy.bvm(AS_PRINTED)).fit_options == {"y_tolerance": 1.0}
+    assert model_of(toy.bvm(AS_PRINTED)).settings["tolerance"] == 1.0
 
 
 def test_protein_is_wider_in_table_1_only_and_has_five_splits() -> None:
@@ -136,7 +142,15 @@ def test_all_nine_sets() -> None:
 
 def test_at_least_twenty_forests_where_verdicts_need_them() -> None:
     paper = table3.GROUPS[0]
-    assert all(paper.n_splits(d, quick=False) >= 20 for d in NINE if d != "protein")
+    assert all(paper.n_splits(d, quick=False) >= 20 for d in NINE)
+
+
+def test_discussion_differs_from_table_3_in_epsilon_and_rows_only() -> None:
+    for rows in (discussion.INSIDE, discussion.OUTSIDE):
+        source = discussion.at_tolerance(0.01, rows, AS_PRINTED)
+        assert model_of(source).settings == model_of(table3.bvm(AS_PRINTED)).settings
+    assert set(discussion.DATASETS) == {"boston", "concrete", "energy", "wine", "yacht"}
+    assert discussion.SHARES[-1] == 1.0, "the whole range"
 
 
 def test_records_answer_one_model_only() -> None:

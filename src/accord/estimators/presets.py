@@ -1,4 +1,4 @@
-"""The paper's recipes as data: one place for the presets and for the studies.
+"""The paper's recipes as data, and its rivals': one place for the presets and for the studies.
 
 A recipe holds every setting of the networks that the paper prints, under the names that the
 estimators use. A preset is a recipe with the tolerance and the predictive of the paper's method.
@@ -61,6 +61,9 @@ RECIPES: Mapping[str, Settings] = {
         "epochs": 100,
         "batch_size": 4,
     },
+    # the rivals that the paper quotes, by the recipes of their own papers
+    "pbp": {"hidden": (50,), "epochs": 40},
+    "mc-dropout": {"hidden": (50,), "epochs": 400, "batch_size": 32},
     # ours: a larger rate that falls to 0, standardised targets, the mean free to leave their range
     "cosine": {
         **_NETWORK,

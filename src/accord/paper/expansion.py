@@ -210,6 +210,7 @@ def figures(results: Results) -> list[Drawing]:
 STUDY = Study(
     name=NAME,
     title="Appendix B: the expansion of the loss",
+    asks="Is the expansion right, and does σ grow with ε?",
     about="Loss against expansion as ε grows, and the minimisers of both; nothing is trained.",
     departures=DEPARTURES,
     groups=(

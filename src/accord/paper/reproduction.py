@@ -12,7 +12,7 @@ from typing import Any
 
 from accord._version import __version__
 from accord.datasets import load
-from accord.paper import calibration, expansion, table1, table2, table3, toy
+from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import Verdict, counted, to_csv
 from accord.paper.records import LIBRARIES, RecordStore, write_whole
 from accord.paper.results import Results
@@ -23,7 +23,7 @@ from accord.paper.tables import Table
 __all__ = ["STUDIES", "Drawn", "Part", "Reproduction", "StudyCost", "reproduce", "study_named"]
 
 STUDIES: tuple[Study, ...] = tuple(
-    module.STUDY for module in (toy, table1, calibration, table2, table3, expansion)
+    module.STUDY for module in (toy, table1, calibration, table2, table3, discussion, expansion)
 )
 
 

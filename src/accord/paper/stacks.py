@@ -13,7 +13,11 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from accord import estimators
+from accord._types import Indices
+from accord.calibration import Recalibrated
 from accord.datasets import info
 from accord.paper.folds import Fold, curves, folds, measures
 from accord.paper.records import Cell, Record, RecordStore, fingerprint
@@ -109,9 +113,10 @@ def cells_of(stack: Stack) -> Iterator[tuple[Model, Predictive, Cell]]:
             settings = {
                 "estimator": model.estimator,
                 "settings": model.settings_on(stack.dataset),
-                "fit_options": dict(model.fit_options),
                 "chosen_once": model.chosen_once,
+                "held_out": model.held_out,
                 "predictive": dict(predictive.settings),
+                "recalibration": predictive.recalibration,
                 "scheme": group.protocol.scheme,
                 "predictions": group.protocol.keep_predictions,
                 "together": stack.splits,
@@ -208,7 +213,7 @@ def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answe
     for model, predictive, cell in cells_of(stack):
         estimator = by_place[id(model), cell.split].set_params(**predictive.settings)
         fold = parts[cell.split]
-        dist = estimator.predict_dist(fold.X_test)
+        dist = _recalibrated(estimator, model, predictive, fold).predict_dist(fold.X_test)
         lines = curves(fold, dist, predictions=protocol.keep_predictions)
         answers.append(_Answer(cell, measures(fold, dist), lines, _notes(model, estimator)))
     return answers
@@ -218,7 +223,30 @@ def _job(model: Model, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> t
     """The model's estimator with its rows; the split's number is its seed."""
     kind = getattr(estimators, model.estimator)
     settings = {**model.settings_on(dataset), **chosen}
-    return kind(**settings, random_state=fold.split), fold.X_train, fold.y_train, model.fit_options
+    train, _ = _parted(model, fold)
+    estimator = kind(**settings, random_state=fold.split)
+    return estimator, fold.X_train[train], fold.y_train[train]
+
+
+def _parted(model: Model, fold: Fold) -> tuple[Indices, Indices]:
+    """The rows to train on, and those that the model holds out."""
+    n = len(fold.y_train)
+    order = np.arange(n)
+    if model.held_out:
+        order = np.random.default_rng(fold.split).permutation(n)
+    n_train = n - round(model.held_out * n)
+    return np.sort(order[:n_train]), np.sort(order[n_train:])
+
+
+def _recalibrated(estimator: Any, model: Model, predictive: Predictive, fold: Fold) -> Any:
+    """The trained model as it is, or recalibrated on the rows that it holds out."""
+    if predictive.recalibration is None:
+        return estimator
+    _, rows = _parted(model, fold)
+    around = Recalibrated(
+        estimator, method=predictive.recalibration, cv="prefit", random_state=fold.split
+    )
+    return around.fit(fold.X_train[rows], fold.y_train[rows])
 
 
 def _chosen(model: Model, stack: Stack, store: RecordStore, counter: _Counter) -> Mapping[str, Any]:
@@ -260,11 +288,13 @@ def _cost(model: Model, dataset: str, n_splits: int) -> float:
 
 
 _SEARCHED = 33  # networks that MC-dropout's search trains
-_FEW = 30  # rows, below which a local tolerance is not chosen
+_FEW = 100  # rows, below which a tolerance is not chosen
+_GRID = 7  # constant tolerances that a search trains
 
 
 def _candidates(settings: dict[str, Any], n: int) -> int:
-    """How many ensembles a local tolerance takes: one per inner split, and the final one."""
-    if settings.get("tolerance") != "local" or n < _FEW:
+    """How many ensembles a choice of tolerance takes: those of the inner splits, the final one."""
+    per_split = {"local": 1, "validate": _GRID, "robust": _GRID}.get(settings.get("tolerance", ""))
+    if per_split is None or n < _FEW:
         return 1
-    return 7 if n < 3_000 else 5 if n < 20_000 else 3
+    return 1 + per_split * (6 if n < 3_000 else 4 if n < 20_000 else 2)

@@ -52,10 +52,13 @@ class Predictive:
     """How trained networks are turned into a predictive distribution.
 
     ``settings`` are parameters that matter only when predicting, so one training serves several.
+    ``recalibration`` is a method of :class:`~accord.calibration.Recalibrated`, learnt on the rows
+    that the model holds out.
     """
 
     name: str
     settings: Settings = field(default_factory=dict)
+    recalibration: Literal["variance", "layers"] | None = None
 
 
 PLAIN = Predictive("plain")
@@ -78,9 +81,10 @@ class Source:
 class Model:
     """A method by one recipe: an estimator of :mod:`accord.estimators`, trained once per split.
 
-    ``for_dataset`` replaces settings on single datasets; ``fit_options`` go to ``fit``;
-    ``chosen_once`` names settings that the estimator chooses on the first split of a dataset (its
-    attribute has the same name and an underscore) and that the other splits use as well.
+    ``for_dataset`` replaces settings on single datasets; ``chosen_once`` names settings that the
+    estimator chooses on the first split of a dataset (its attribute has the same name and an
+    underscore) and that the other splits use as well. ``held_out`` is the share of the training
+    rows that it is not trained on, and that recalibrating predictives learn from.
     """
 
     method: str
@@ -89,8 +93,8 @@ class Model:
     settings: Settings
     predictives: tuple[Predictive, ...] = (PLAIN,)
     for_dataset: Mapping[str, Settings] = field(default_factory=dict)
-    fit_options: Settings = field(default_factory=dict)
     chosen_once: tuple[str, ...] = ()
+    held_out: float = 0.0
 
     def settings_on(self, dataset: str) -> dict[str, Any]:
         """The estimator's parameters on a dataset."""
@@ -194,11 +198,13 @@ def _nothing(results: "Results") -> Sequence[Any]:
 class Study:
     """One table or figure of the paper.
 
-    ``claims`` judges what the paper says, on the paper's method; ``beyond`` what it does not say.
+    ``asks`` is the question behind its claims. ``claims`` judges what the paper says, on the
+    paper's method; ``beyond`` what it does not say.
     """
 
     name: str
     title: str
+    asks: str
     about: str
     departures: tuple[Departure, ...]
     groups: tuple[Group, ...]

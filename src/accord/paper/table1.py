@@ -26,7 +26,17 @@ from accord.paper.study import (
     Source,
     Study,
 )
-from accord.paper.tables import GAUSSIAN, LEGEND, MIXTURE, Column, Table, by_dataset, ours, printed
+from accord.paper.tables import (
+    COSINE_IN_WORDS,
+    GAUSSIAN,
+    LEGEND,
+    MIXTURE,
+    Column,
+    Table,
+    by_dataset,
+    ours,
+    printed,
+)
 
 __all__ = [
     "ENSEMBLES",
@@ -108,11 +118,11 @@ ENSEMBLES = _group(PRINTED)
 TUNED = _group(RATE)
 OURS = (_group(COSINE), *(_local_group(recipe) for recipe in RECIPE_NAMES))
 RIVALS = (
-    _rival(PBP, "PBPRegressor", {"hidden": (50,), "epochs": 40}),
+    _rival(PBP, "PBPRegressor", RECIPES["pbp"]),
     _rival(
         MC_DROPOUT,
         "MCDropoutRegressor",
-        {"hidden": (50,), "epochs": 400, "batch_size": 32},
+        RECIPES["mc-dropout"],
         chosen_once=("dropout_rate", "precision"),
     ),
 )
@@ -148,21 +158,17 @@ DEPARTURES = (
 def tables(results: Results) -> list[Table]:
     """Per measure, the printed recipe; then ten times its rate, ours, and the mixture's NLL."""
     found = []
-    for measure, name in (("nll", "NLL"), ("rmse", "RMSE")):
-        note = f"{LEGEND} {GAUSSIAN if measure == 'nll' else ''}".strip()
-        found.append(
-            by_dataset(
-                f"table1-{measure}",
-                f"Table 1, test {name}: the printed recipe",
-                note,
-                [*_rival_columns(results, measure), *_columns(results, measure, PRINTED)],
-            )
-        )
-    note = f"{LEGEND} {GAUSSIAN}"
-    for measure, name in (("nll", "NLL"), ("rmse", "RMSE")):
-        title = f"Table 1, test {name}: ten times the printed rate"
-        columns = _columns(results, measure, RATE)
-        found.append(by_dataset(f"table1-{measure}-rate", title, note, columns))
+    for recipe, words, suffix in (
+        (PRINTED, "the printed recipe", ""),
+        (RATE, "ten times the printed rate", "-rate"),
+    ):
+        for measure, heading in (("nll", "NLL"), ("rmse", "RMSE")):
+            columns = _columns(results, measure, recipe)
+            if recipe == PRINTED:
+                columns = [*_rival_columns(results, measure), *columns]
+            note = f"{LEGEND} {GAUSSIAN}" if measure == "nll" else LEGEND
+            title = f"Table 1, test {heading}: {words}"
+            found.append(by_dataset(f"table1-{measure}{suffix}", title, note, columns))
     return [*found, _beyond_table(results), _mixture_table(results)]
 
 
@@ -194,11 +200,7 @@ def _beyond_table(results: Results) -> Table:
         ),
         ours("Deep Ensembles, cosine", results, "table1", "nll", deep(COSINE), compared=False),
     ]
-    note = (
-        f"{LEGEND} {GAUSSIAN} The cosine recipe: Adam from 1e-2 to 0 along a cosine, standardised "
-        "targets, an identity mean and a softplus variance. It was settled on held-out parts of "
-        "training rows."
-    )
+    note = f"{LEGEND} {GAUSSIAN} {COSINE_IN_WORDS}"
     title = "Beyond the paper: test NLL with a local tolerance and with our recipe"
     return by_dataset("table1-nll-ours", title, note, columns)
 
@@ -297,6 +299,7 @@ def _against_deep_ensembles(results: Results, dataset: str, source: Source) -> T
 STUDY = Study(
     name=NAME,
     title="Table 1: test RMSE and NLL in distribution",
+    asks="Is BVM as good as its rivals in distribution, though not better than Deep Ensembles?",
     about="Nine UCI sets on the literature's random splits; all four methods from our own runs.",
     departures=DEPARTURES,
     groups=(ENSEMBLES, TUNED, *OURS, *RIVALS),

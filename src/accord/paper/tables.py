@@ -14,6 +14,7 @@ from accord.paper.results import Estimate, Results, standard_errors_apart
 from accord.paper.study import Source
 
 __all__ = [
+    "COSINE_IN_WORDS",
     "GAUSSIAN",
     "LEGEND",
     "MIXTURE",
@@ -38,6 +39,10 @@ GAUSSIAN = "Scored density: the Gaussian with the ensemble's mean and variance, 
 MIXTURE = (
     "Scored density: the predictive distribution itself, a mixture of the members, which is what "
     "the estimators predict and the paper does not print."
+)
+COSINE_IN_WORDS = (
+    "The cosine recipe is ours: Adam from 1e-2 to 0 along a cosine, standardised targets, an "
+    "identity mean and a softplus variance; settled on held-out parts of training rows."
 )
 
 
