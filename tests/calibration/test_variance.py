@@ -5,7 +5,7 @@ import pytest
 from scipy import optimize
 
 from accord.calibration import VarianceScaling
-from accord.calibration.variance import _most_likely_factors
+from accord.calibration.calibrator import _most_likely_factors
 from accord.distributions import Decomposed, Empirical, Laplace, Mixture, Normal, Smoothed, Uniform
 
 

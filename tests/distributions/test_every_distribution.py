@@ -175,7 +175,7 @@ def test_chunks_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> No
     dist = EVERY[name](0.0, 1.0)
     y = np.moveaxis(dist.quantile([0.2, 0.6, 0.9]), -1, 0)
     expected = dist.cdf(y), dist.quantile([0.2, 0.5]), dist.log_interval_prob(y - 1, y)
-    monkeypatch.setattr("accord.distributions.distribution._CHUNK", 1)
+    monkeypatch.setattr("accord.distributions.batch._CHUNK", 1)
     np.testing.assert_allclose(dist.cdf(y), expected[0], rtol=1e-14)
     np.testing.assert_allclose(dist.quantile([0.2, 0.5]), expected[1], rtol=1e-11)
     np.testing.assert_allclose(dist.log_interval_prob(y - 1, y), expected[2], rtol=1e-12)

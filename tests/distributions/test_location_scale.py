@@ -104,7 +104,7 @@ def test_values_may_have_axes_in_front() -> None:
 
 
 def test_one_row_takes_many_points_in_little_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accord.distributions.distribution._CHUNK", 7)
+    monkeypatch.setattr("accord.distributions.batch._CHUNK", 7)
     dist, grid = Normal([1.0], [2.0]), np.linspace(-5, 5, 50)[:, None]
     assert dist.cdf(grid).shape == (50, 1)
     np.testing.assert_allclose(dist.cdf(grid)[::9, 0], [dist.cdf(y)[0] for y in grid[::9, 0]])

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from accord._numerics.interval import log_between
 from accord._numerics.kernel import Kernel
+from accord._types import Floats
 
 STEEP = math.log(1.5)  # growth over a window above which differences keep their digits
 _TINY = 1e-290  # below it a float loses digits, and the logarithm is computed on its own
@@ -87,6 +88,10 @@ class StandardFamily(ABC):
 
     def crps(self, z: Tensor) -> Tensor | None:
         """∫(F(x) − 1{x ≥ z})² dx in closed form; None where it has to be integrated."""
+        return None
+
+    def lower_moments(self, z: Floats) -> tuple[Floats, Floats, Floats] | None:
+        """F(z), ∫u f(u) du and ∫u² f(u) du over u ≤ z; None where there is no closed form."""
         return None
 
     def __repr__(self) -> str:

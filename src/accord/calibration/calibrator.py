@@ -1,17 +1,33 @@
-"""What every recalibration method can do: learn from held-out rows, then map distributions."""
+"""Recalibration by what held-out rows say: its interface, and its two plain methods.
+
+Variance scaling stretches every prediction by one factor; isotonic recalibration maps its cdf.
+"""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.optimize import minimize_scalar
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
-from torch import Tensor
 
 from accord._checks import check_finite, check_same_shape
 from accord._types import Floats
-from accord.distributions import Distribution
+from accord.distributions import (
+    Distribution,
+    MonotoneCurve,
+    Reshaped,
+    curve_through_scores,
+    normal_scores,
+)
+from accord.metrics import as_array
+
+# log of the smallest and largest factor: three orders of magnitude either way.
+_RANGE = (-6.9, 6.9)
+_GRID = 70
 
 
 class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
@@ -52,17 +68,10 @@ def checked_targets(dist: Distribution, y: ArrayLike, *, at_least: int) -> Float
 
 def moments_of(dist: Distribution) -> tuple[Floats, Floats]:
     """Mean and standard deviation as arrays, which methods on (μ, σ) need finite."""
-    mean, std = as_floats(dist.mean), as_floats(dist.std)
+    mean, std = as_array("mean", dist.mean), as_array("std", dist.std)
     for name, values in (("mean", mean), ("standard deviation", std)):
         check_finite(f"the {name} of dist", values, remedy="Use method 'isotonic'.")
     return mean, std
-
-
-def as_floats(values: Any) -> Floats:
-    """A distribution's answer as an array, also where it was built from tensors."""
-    if isinstance(values, Tensor):
-        values = values.detach().cpu()
-    return np.asarray(values, dtype=np.float64)
 
 
 def checked_outputs(calibrator: Calibrator, dist: Distribution, n_outputs: str) -> None:
@@ -93,3 +102,122 @@ def check_is_distribution(dist: Any) -> None:
 def output_count(dist: Distribution) -> int:
     """Number of outputs: 1 for shape (N,), K for shape (N, K)."""
     return dist.shape[1] if len(dist.shape) == 2 else 1
+
+
+class VarianceScaling(Calibrator):
+    """Stretch every prediction about its mean by one factor s, the same for all rows.
+
+    s minimises the calibration rows' negative log-likelihood. For Gaussian predictions that is
+    s² = n⁻¹ Σ (yᵢ − μᵢ)² / σᵢ² (Levi et al., 2019; Laves et al., 2021); for other predictions a
+    search in one dimension finds it. A single number, it is learned from few rows, and keeps the
+    order in which the model ranks its own uncertainty.
+
+    Attributes:
+        factor_: s of each output, (K,).
+
+    Example:
+        >>> from accord.distributions import Normal
+        >>> y = np.array([2.0, -2.0, 2.0, -2.0])
+        >>> scaling = VarianceScaling().fit(Normal(np.zeros(4), 1.0), y)
+        >>> scaling(Normal([5.0], 3.0))
+        Normal(mean=[5.], std=[6.])
+    """
+
+    def fit(self, dist: Distribution, y: ArrayLike) -> Self:
+        """Find the factor from predictions for held-out rows and their targets.
+
+        **Shape**: dist and y (n,), or (n, K) for K outputs; n ≥ 2.
+        """
+        targets = checked_targets(dist, y, at_least=2)
+        mean, std = moments_of(dist)
+        if dist.as_normal() is not None:
+            squares = np.square((targets - mean) / std)
+            factor = np.sqrt(np.atleast_1d(squares.mean(axis=0)))
+        else:
+            factor = _most_likely_factors(dist, targets, mean)
+        self.factor_ = np.clip(factor, *np.exp(_RANGE))
+        self.n_outputs_ = len(self.factor_)
+        return self
+
+    def __call__(self, dist: Distribution) -> Distribution:
+        """The predictions, stretched.
+
+        **Shape**: (N,), or (N, K) for K outputs.
+        """
+        checked_outputs(self, dist, "n_outputs_")
+        return dist.rescaled(self.factor_)
+
+
+def _most_likely_factors(dist: Distribution, y: Floats, mean: Floats) -> Floats:
+    """The best of a grid of factors, then a search between its neighbours, per output."""
+
+    def losses(log_factor: float) -> Floats:
+        """−log of the stretched density, f(μ + (y − μ)/s)/s, averaged over the rows."""
+        log_density = as_array("log_prob", dist.log_prob(mean + (y - mean) * np.exp(-log_factor)))
+        return np.atleast_1d(log_factor - log_density.mean(axis=0))
+
+    grid = np.linspace(*_RANGE, _GRID)
+    on_grid = np.stack([losses(step) for step in grid])
+    log_factors = [
+        _refined(partial(_entry, losses, k), grid, column) for k, column in enumerate(on_grid.T)
+    ]
+    factors: Floats = np.exp(log_factors)
+    return factors
+
+
+def _entry(losses: Callable[[float], Floats], k: int, log_factor: float) -> float:
+    # Finite, though a target outside a bounded support has no likelihood: the search subtracts.
+    return min(float(losses(log_factor)[k]), 1e100)
+
+
+def _refined(loss: Callable[[float], float], grid: Floats, on_grid: Floats) -> float:
+    best = int(np.argmin(on_grid))
+    around = grid[max(best - 1, 0)], grid[min(best + 1, len(grid) - 1)]
+    # With bounded support the loss can be infinite on one side: then the search may end worse off.
+    found = minimize_scalar(loss, bounds=around, method="bounded", options={"xatol": 1e-8})
+    return float(found.x if found.fun < on_grid[best] else grid[best])
+
+
+class IsotonicCalibration(Calibrator):
+    """Replace every predicted cdf F by R ∘ F, with R the distribution function of the values F(y).
+
+    If a predicted 90 % quantile lies above 70 % of the held-out targets, R(0.9) = 0.7 (Kuleshov,
+    Fenner and Ermon, Accurate uncertainties for deep learning, 2018). R is followed at few knots,
+    between normal scores Φ⁻¹(F), and goes on straight beyond them: the result has a density
+    everywhere, finite and positive, and Gaussian tails where no calibration row tells more. It
+    corrects bias, spread and shape (skewness, heavy tails), all of them alike in every row.
+
+    Attributes:
+        knots_: Normal scores of the predictions at the knots, (K, number of knots).
+        values_: What they become, (K, number of knots).
+
+    Example:
+        >>> from accord.distributions import Normal
+        >>> rng = np.random.default_rng(0)
+        >>> skewed = rng.exponential(size=2000)
+        >>> isotonic = IsotonicCalibration().fit(Normal(np.zeros(2000), 1.0), skewed)
+        >>> isotonic(Normal([0.0], 1.0)).interval(0.8).round(1)      # in truth 0.1 and 2.3
+        array([[0.1, 2.4]])
+    """
+
+    def fit(self, dist: Distribution, y: ArrayLike) -> Self:
+        """Find the map from predictions for held-out rows and their targets.
+
+        **Shape**: dist and y (n,), or (n, K) for K outputs; n ≥ 10.
+        """
+        targets = checked_targets(dist, y, at_least=10)
+        scores = normal_scores(dist, targets).reshape(len(targets), -1)
+        curves = [curve_through_scores(column) for column in scores.T]
+        self.knots_ = np.stack([curve.knots for curve in curves])
+        self.values_ = np.stack([curve.values for curve in curves])
+        self.n_outputs_ = len(curves)
+        return self
+
+    def __call__(self, dist: Distribution) -> Distribution:
+        """The predictions with their cdf mapped.
+
+        **Shape**: (N,), or (N, K) for K outputs.
+        """
+        checked_outputs(self, dist, "n_outputs_")
+        pairs = zip(self.knots_, self.values_, strict=True)
+        return Reshaped(dist, [MonotoneCurve(knots, values) for knots, values in pairs])

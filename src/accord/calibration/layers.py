@@ -9,8 +9,13 @@ from torch import Tensor
 
 from accord._checks import RandomState, check_count, check_positive, generator_from
 from accord._types import Floats
-from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
-from accord.calibration.variance import VarianceScaling
+from accord.calibration.calibrator import (
+    Calibrator,
+    VarianceScaling,
+    checked_outputs,
+    checked_targets,
+    moments_of,
+)
 from accord.distributions import Distribution
 
 

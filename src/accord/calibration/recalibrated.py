@@ -18,12 +18,9 @@ from sklearn.utils.validation import (
 
 from accord._checks import check_choice, check_count, check_probability
 from accord._types import Floats, Indices
-from accord.calibration.calibrator import Calibrator
-from accord.calibration.conformal import Conformal
-from accord.calibration.isotonic import IsotonicCalibration
+from accord.calibration.calibrator import Calibrator, IsotonicCalibration, VarianceScaling
+from accord.calibration.conformal import Conformal, LikelihoodRatio
 from accord.calibration.layers import ExtraLayers
-from accord.calibration.likelihood_ratio import LikelihoodRatio
-from accord.calibration.variance import VarianceScaling
 from accord.distributions import Distribution, concatenated, predictive_of
 from accord.estimators import DistributionalRegressor, fit_together, target_names
 

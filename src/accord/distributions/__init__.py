@@ -4,10 +4,8 @@ Smoothed by a tolerance, mixed, cut at bounds, seen through a transform, reshape
 or given as draws.
 """
 
-from accord.distributions.concatenation import concatenated
-from accord.distributions.conformal import ConformalPredictive, Ranks
-from accord.distributions.conversion import Values
-from accord.distributions.decomposed import Decomposed
+from accord.distributions.batch import Values
+from accord.distributions.conformal import ConformalPredictive, RankCalibrated, Ranks
 from accord.distributions.distribution import Distribution
 from accord.distributions.empirical import Empirical
 from accord.distributions.families import (
@@ -22,8 +20,7 @@ from accord.distributions.families import (
     with_moments,
 )
 from accord.distributions.mixture import Mixture
-from accord.distributions.predictive import predictive_of
-from accord.distributions.rank_calibrated import RankCalibrated
+from accord.distributions.predictive import concatenated, predictive_of
 from accord.distributions.reshaped import (
     MonotoneCurve,
     Reshaped,
@@ -35,6 +32,7 @@ from accord.distributions.smoothed import Smoothed
 from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
 from accord.distributions.truncated import Truncated
 from accord.distributions.varying_student_t import VaryingStudentT
+from accord.distributions.wrapped import Decomposed
 
 __all__ = [
     "Affine",

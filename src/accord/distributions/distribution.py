@@ -1,22 +1,16 @@
 """What every distribution answers, for all its rows at once."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
-from copy import copy
-from math import prod
-from typing import Any, ClassVar, Self, final
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, final
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from accord._checks import (
     RandomState,
     check_count,
-    check_fits,
     check_non_negative,
-    check_not_empty,
-    check_not_nan,
     check_ordered,
     check_positive,
     check_probability,
@@ -24,19 +18,31 @@ from accord._checks import (
     generator_from,
 )
 from accord._numerics import NORMAL
-from accord.distributions.conversion import Generator, Values, as_index, broadcast, to_tensor
+from accord._types import Floats
+from accord.distributions.batch import Batch, Generator, Values, broadcast, to_floats, to_tensor
+from accord.distributions.crps import BoxedGaussians, crps_boxed_gaussians, crps_quadrature
 from accord.distributions.inversion import invert, newton
 
-TensorMap = Callable[[Tensor, int], Tensor]
+if TYPE_CHECKING:
+    from accord.distributions.families import Normal
+
 Pointwise = Callable[[Tensor], Tensor]
 Variances = tuple[Tensor, Tensor, Tensor]
 """Noise, disagreement and distance."""
 
-# Elements evaluated at a time: temporaries take a few megabytes, whatever the number of rows.
-_CHUNK = 2**17
+
+class Beyond(NamedTuple):
+    """Probability beyond a bound, and ∫ (y − c) f and ∫ (y − c)² f over it.
+
+    **Shape**: that of the distribution.
+    """
+
+    mass: Floats
+    first: Floats
+    second: Floats
 
 
-class Distribution(ABC):
+class Distribution(Batch):
     """A batch of independent one-dimensional distributions, one per element of ``shape``.
 
     Built from numbers, lists or numpy arrays it answers in numpy (float64); built from tensors it
@@ -56,27 +62,11 @@ class Distribution(ABC):
     array([0.5, 0.5])
     """
 
-    # Subclasses work on tensors; the methods of this class convert, check shapes, flatten the batch
-    # and go through it in chunks. `_numpy` says in which kind to answer.
-    _numpy: bool
+    has_density: ClassVar[bool] = True
+    """Whether it has a density; draws have none."""
+
     _by_newton: ClassVar[bool] = False  # whether density and tail are cheap to evaluate together
-
-    @property
-    @abstractmethod
-    def _reference(self) -> Tensor:
-        """A tensor of the batch's shape, dtype and device."""
-
-    @property
-    @abstractmethod
-    def _width(self) -> int:
-        """Numbers held per row: what a row costs to evaluate."""
-
-    @abstractmethod
-    def _map(self, function: TensorMap, lead: int = 0) -> Self:
-        """The same distribution with ``function(tensor, lead)`` in place of each tensor.
-
-        ``lead`` is the number of axes (of members) in front of the batch's own axes.
-        """
+    _smoothed_by: ClassVar[str] = ""  # how to smooth by a tolerance what Smoothed does not take
 
     @abstractmethod
     def _mean(self) -> Tensor: ...
@@ -84,10 +74,6 @@ class Distribution(ABC):
     @abstractmethod
     def _variances(self) -> Variances:
         """The parts of the variance: noise, disagreement of members, distance from the data."""
-
-    @abstractmethod
-    def _tolerance_variance(self) -> Tensor:
-        """The part ε²/3 of the variance, of whichever kind, that smoothing by a tolerance adds."""
 
     @abstractmethod
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
@@ -98,28 +84,11 @@ class Distribution(ABC):
         """The distribution of shift + factor · Y, factor > 0, with the closed forms that it has."""
 
     @abstractmethod
-    def _inner(self) -> "tuple[Distribution, ...]":
-        """The distributions that this one is made of; none for a family."""
-
-    @abstractmethod
     def _landmarks(self, *, far: bool) -> Tensor:
         """Quantiles from the median far into both tails, among them every kink of the density.
 
         ``far`` goes further out than probabilities of 1e-16. Of a flat batch, ``(L, n)``, unsorted.
         """
-
-    @property
-    @abstractmethod
-    def _n_uniforms(self) -> int:
-        """How many uniform numbers `_from_uniforms` turns into a draw."""
-
-    @abstractmethod
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        """Draws by inverse transforms, ``(m, axes)`` → ``(m, n)``, for a flat batch."""
-
-    @abstractmethod
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        """P(Y ≤ value) where sign is 1, P(Y ≥ value) where it is −1, and the density there."""
 
     @abstractmethod
     def _log_prob(self, value: Tensor) -> Tensor: ...
@@ -148,10 +117,58 @@ class Distribution(ABC):
     def _describe(self) -> str:
         """The arguments as ``repr`` shows them."""
 
+    # What follows has an answer for every distribution; a class with a shorter one replaces it.
+
+    def _tolerance_variance(self) -> Tensor:
+        """The part ε²/3 of the variance, of whichever kind, that smoothing by a tolerance adds."""
+        return torch.zeros_like(self._reference)
+
+    def _inner(self) -> "tuple[Distribution, ...]":
+        """The distributions that this one is made of; none for a family."""
+        return ()
+
     @property
-    def shape(self) -> tuple[int, ...]:
-        """The batch's shape."""
-        return tuple(self._reference.shape)
+    def _n_uniforms(self) -> int:
+        """How many uniform numbers `_from_uniforms` turns into a draw."""
+        return 1
+
+    def _from_uniforms(self, u: Tensor) -> Tensor:
+        """Draws by inverse transforms, ``(m, axes)`` → ``(m, n)``, for a flat batch."""
+        return self._quantile(u[:, :1], 1 - u[:, :1])
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        """P(Y ≤ value) where sign is 1, P(Y ≥ value) where it is −1, and the density there."""
+        return self._log_tail(value, sign).exp(), self._log_prob(value).exp()
+
+    def _smoothable(self) -> "Distribution":
+        """The same distribution with a tolerance of 0 where it can have one and has none."""
+        return self
+
+    def _boxed_gaussians(self) -> BoxedGaussians | None:
+        """As a mixture of Gaussians, each smoothed by a tolerance; None where it is none."""
+        return None
+
+    def _closed_crps(self, value: Floats) -> Floats | None:
+        """`crps` of another closed form; None where it has to be integrated."""
+        return None
+
+    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
+        """What lies below ``bound``, or above it, about ``center``; None without a closed form.
+
+        **Shape**: bound and center that of the distribution, or of its trailing axes.
+        """
+        return None
+
+    def as_normal(self) -> "Normal | None":
+        """The same distribution as a `Normal` where it is one, else None.
+
+        >>> from accord.distributions import Decomposed, Laplace, Normal
+        >>> Decomposed(Normal([0.0], 1.0), disagreement=0.5).as_normal()
+        Normal(mean=[0.], std=[1.])
+        >>> Laplace([0.0], 1.0).as_normal() is None
+        True
+        """
+        return None
 
     @property
     def mean(self) -> Values:
@@ -235,6 +252,36 @@ class Distribution(ABC):
         check_non_negative("half_width", half)
         return self._answer(self._evaluate("_log_within", middle, half))
 
+    def crps(self, value: Values) -> Values:
+        """The continuous ranked probability score ∫ (F(x) − 1{x ≥ value})² dx, without a gradient.
+
+        Exact for every single family, for mixtures of Gaussians, smoothed by a tolerance or not,
+        and for draws (the score of their step function). What else there is is integrated with an
+        error below 1e-8 standard deviations.
+
+        >>> from accord.distributions import Normal
+        >>> Normal([0.0, 10.0], 1.0).crps([0.0, 12.0]).round(4)
+        array([0.2337, 1.4528])
+        """
+        points = self._receive("value", value)
+        score = self._crps(to_floats(points))
+        return self._answer(torch.from_numpy(score).to(points.device))
+
+    @final
+    def _crps(self, y: Floats) -> Floats:
+        boxed = self._boxed_gaussians()
+        if boxed is not None:
+            return crps_boxed_gaussians(boxed, y)
+        closed = self._closed_crps(y)
+        return self._integrated_crps(y) if closed is None else closed
+
+    @final
+    def _integrated_crps(self, y: Floats) -> Floats:
+        marks = self._exact()._landmarks(far=False).reshape(-1, *self.shape)
+        return crps_quadrature(
+            lambda x: to_floats(torch.as_tensor(self.cdf(x))), to_floats(marks), y
+        )
+
     def quantile(self, alpha: Values) -> Values:
         """The smallest y with P(Y ≤ y) ≥ alpha.
 
@@ -310,98 +357,14 @@ class Distribution(ABC):
         check_positive("factor", stretch)
         return move.expand(self.shape), stretch.expand(self.shape)
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("rows must exist to be counted, got shape (). Build it from lists.")
-        return self.shape[0]
-
-    def __getitem__(self, rows: Any) -> Self:
-        """The selected rows: an index, a slice, an index array, a mask, or a tuple of these."""
-        index = tuple(as_index(part) for part in (rows if isinstance(rows, tuple) else (rows,)))
-        if len(index) > len(self.shape):
-            raise IndexError(
-                f"at most {len(self.shape)} indices fit the shape {self.shape}, got {len(index)}. "
-                "Index the rows only."
-            )
-        selected = self._map(lambda tensor, lead: tensor[(slice(None),) * lead + index])
-        check_not_empty("the selection of rows", selected._reference)
-        return selected
-
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._describe()})"
-
-    @final
-    def _receive(self, name: str, value: Values) -> Tensor:
-        """A user's value as a tensor of this distribution's kind, checked to fit its shape."""
-        tensor = self._convert(name, value)
-        check_fits(name, tensor, self.shape, owner=type(self).__name__)
-        check_not_nan(name, tensor)
-        return tensor.expand(np.broadcast_shapes(tensor.shape, self.shape))
-
-    @final
-    def _convert(self, name: str, value: Values) -> Tensor:
-        """A user's value as a tensor of this distribution's kind."""
-        if self._numpy and isinstance(value, Tensor) and value.requires_grad:
-            raise TypeError(
-                f"{name} must not require a gradient where the {type(self).__name__} is built from "
-                "arrays, got requires_grad=True. Build the distribution from tensors."
-            )
-        return to_tensor(name, value, self._reference.dtype, self._reference.device)
-
-    @final
-    def _answer(self, tensor: Tensor) -> Values:
-        if not self._numpy:
-            return tensor.to(self._reference.dtype)
-        return tensor.detach().numpy()[()]
 
     @final
     def _variance(self) -> Tensor:
         noise, disagreement, distance = self._variances()
         # members without a mean have no disagreement (NaN), but an infinite variance
         return torch.where(noise.isinf(), torch.inf, noise + disagreement + distance)
-
-    @final
-    def _replace(self, **attributes: Any) -> Self:
-        """A copy with some attributes exchanged, without repeating the constructor's checks."""
-        other = copy(self)
-        vars(other).update(attributes)
-        return other
-
-    @final
-    def _flat(self) -> Self:
-        """The same distribution with its batch axes merged into one."""
-        n, axes = prod(self.shape), len(self.shape)
-        return self._map(lambda t, lead: t.reshape(*t.shape[:lead], n, *t.shape[lead + axes :]))
-
-    @final
-    def _exact(self) -> Self:
-        """The same distribution with a flat batch, in float64 wherever the device has it."""
-        dtype = torch.float32 if self._reference.device.type == "mps" else torch.float64
-        return self._flat()._map(lambda tensor, _: tensor.to(dtype))
-
-    @final
-    def _evaluate(self, method: str, *values: Tensor) -> Tensor:
-        """``method`` of the flattened distribution at ``values`` ``(..., *shape)``, in chunks."""
-        exact, points = self._exact(), broadcast(*values)
-        outer = points[0].shape[: points[0].ndim - len(self.shape)]
-        points = [x.to(exact._reference.dtype).reshape(prod(outer), len(exact)) for x in points]
-        columns = []
-        for rows, part in exact._chunks(prod(outer)):
-            step = max(1, _CHUNK // (self._width * len(part)))
-            cells = [
-                getattr(part, method)(*(x[start : start + step, rows] for x in points))
-                for start in range(0, prod(outer), step)
-            ]
-            columns.append(torch.cat(cells))
-        return torch.cat(columns, dim=-1).reshape((*outer, *self.shape))
-
-    @final
-    def _chunks(self, copies: int) -> Iterator[tuple[slice, Self]]:
-        """Stretches of rows of a flat batch, each to be evaluated ``copies`` times at once."""
-        n, step = len(self), max(1, _CHUNK // (self._width * max(1, copies)))
-        for start in range(0, n, step):
-            rows = slice(start, start + step)
-            yield rows, self if step >= n else self._map(_rows_of(rows))
 
     @final
     def _quantiles(self, p: Tensor, q: Tensor) -> Tensor:
@@ -442,7 +405,3 @@ class Distribution(ABC):
             return found
         density = self._log_prob(found).detach().exp()
         return found - sign * (tail - tail.detach()) / density
-
-
-def _rows_of(rows: slice | Tensor) -> TensorMap:
-    return lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)]

@@ -6,10 +6,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord.distributions.conversion import Generator, Values, shown, to_tensors
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
+from accord._types import Floats
+from accord.distributions.batch import Generator, TensorMap, Values, shown, to_floats, to_tensors
+from accord.distributions.crps import crps_samples
+from accord.distributions.distribution import Pointwise, Variances
 from accord.distributions.moments import (
-    logs_to_tail_and_density,
     quantile_rows,
 )
 from accord.distributions.smoothed import Smoothable
@@ -34,6 +35,8 @@ class Empirical(Smoothable):
     >>> draws.cdf([2.0, 35.0])
     array([0.5 , 0.75])
     """
+
+    has_density = False
 
     def __init__(self, draws: Values) -> None:
         (tensor,), self._numpy = to_tensors(draws=draws)
@@ -64,9 +67,6 @@ class Empirical(Smoothable):
         variance = self._draws.var(-1, correction=0)
         return variance, torch.zeros_like(variance), torch.zeros_like(variance)
 
-    def _tolerance_variance(self) -> Tensor:
-        return torch.zeros_like(self._reference)
-
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
         image = self._replace(_draws=function(self._draws.movedim(-1, 0)).movedim(0, -1))
         return image._mean(), image._variances()
@@ -74,22 +74,12 @@ class Empirical(Smoothable):
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         return self._replace(_draws=shift[..., None] + factor[..., None] * self._draws)
 
-    def _inner(self) -> tuple[Distribution, ...]:
-        return ()
-
     def _landmarks(self, *, far: bool) -> Tensor:
         """Draws have too many kinks to list; their quantiles show where they are."""
         return quantile_rows(self, tuple(k / 32 for k in range(33)))
 
-    @property
-    def _n_uniforms(self) -> int:
-        return 1
-
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._quantile(u[:, :1], 1 - u[:, :1])
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return logs_to_tail_and_density(self, value, sign)
+    def _closed_crps(self, value: Floats) -> Floats:
+        return crps_samples(to_floats(self._draws.movedim(-1, 0)), value)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         raise TypeError(

@@ -5,6 +5,7 @@ from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -25,8 +26,18 @@ from accord._numerics import (
     log_within,
     student_t,
 )
-from accord.distributions.conversion import Generator, Values, shown, to_tensors, torch_generator
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
+from accord._types import Floats
+from accord.distributions.batch import (
+    Generator,
+    TensorMap,
+    Values,
+    shown,
+    to_floats,
+    to_tensors,
+    torch_generator,
+)
+from accord.distributions.crps import BoxedGaussians, one_gaussian
+from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
 from accord.distributions.moments import (
     FAR_LEVELS,
     NEAR_LEVELS,
@@ -34,7 +45,7 @@ from accord.distributions.moments import (
     quantile_rows,
     score_levels,
 )
-from accord.distributions.smoothed import Smoothable
+from accord.distributions.smoothed import Smoothable, Smoothed
 
 _FLOOR = "Use a small positive floor."
 _LEAST = 1e-290  # variances beyond it, or its inverse, have lost digits to the range of floats
@@ -80,9 +91,6 @@ class LocationScale(Smoothable):
         nothing = torch.zeros_like(self._scale)
         return self._family.variance * self._scale**2, nothing, nothing
 
-    def _tolerance_variance(self) -> Tensor:
-        return torch.zeros_like(self._scale)
-
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
         p, q, weights = score_levels(self._location)
         axes = tuple(1 for _ in self.shape)
@@ -93,9 +101,6 @@ class LocationScale(Smoothable):
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         return self._replace(_location=shift + factor * self._location, _scale=factor * self._scale)
 
-    def _inner(self) -> tuple[Distribution, ...]:
-        return ()
-
     def _landmarks(self, *, far: bool) -> Tensor:
         """The upper tail mirrors the lower one, where probabilities keep their digits."""
         if math.isfinite(self._family.support):
@@ -103,12 +108,27 @@ class LocationScale(Smoothable):
         below = quantile_rows(self, FAR_LEVELS + NEAR_LEVELS if far else NEAR_LEVELS)
         return torch.cat([below, self._location[None], 2 * self._location - below])
 
-    @property
-    def _n_uniforms(self) -> int:
-        return 1
+    def _smoothable(self) -> Distribution:
+        return Smoothed(self, 0.0)
 
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._quantile(u[:, :1], 1 - u[:, :1])
+    def _closed_crps(self, value: Floats) -> Floats | None:
+        """scale · CRPS(F₀, z), z = (value − μ) / scale, for the families with a closed form."""
+        scale = to_floats(self._scale)
+        z = (value - to_floats(self._location)) / scale
+        score = self._family.crps(torch.from_numpy(z))
+        return None if score is None else np.asarray(scale * score.numpy())
+
+    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
+        location, scale = to_floats(self._location), to_floats(self._scale)
+        sign = -1.0 if above else 1.0  # the upper tail is the mirror image of the lower one
+        moments = self._family.lower_moments(sign * (to_floats(bound) - location) / scale)
+        if moments is None:
+            return None
+        mass, first, second = moments
+        offset, first = location - to_floats(center), sign * scale * first
+        return Beyond(
+            mass, offset * mass + first, offset**2 * mass + 2 * offset * first + scale**2 * second
+        )
 
     def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
         z = self._standard(value)
@@ -183,6 +203,12 @@ class Normal(LocationScale):
     @property
     def _family(self) -> StandardFamily:
         return NORMAL
+
+    def _boxed_gaussians(self) -> BoxedGaussians:
+        return one_gaussian(to_floats(self._location), to_floats(self._scale))
+
+    def as_normal(self) -> "Normal":
+        return self
 
     def _describe(self) -> str:
         return f"mean={shown(self._location)}, std={shown(self._scale)}"

@@ -4,13 +4,21 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Literal, Self, final, get_args
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from accord._checks import check_choice, check_finite, check_non_negative
-from accord.distributions.conversion import Generator, Values, shown, torch_generator
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
-from accord.distributions.empirical import Empirical
+from accord.distributions.batch import (
+    Generator,
+    TensorMap,
+    Values,
+    shown,
+    to_floats,
+    torch_generator,
+)
+from accord.distributions.crps import BoxedGaussians, of_members
+from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
 
 Spread = Literal["disagreement", "noise"]
 
@@ -46,6 +54,7 @@ class Mixture(Distribution):
     """
 
     _by_newton = True
+    _smoothed_by = "Smooth its components: Mixture(Smoothed(components, tolerance))."
 
     def __init__(
         self,
@@ -139,6 +148,26 @@ class Mixture(Distribution):
 
     def _inner(self) -> tuple[Distribution, ...]:
         return self._groups
+
+    def _smoothable(self) -> Self:
+        return self._replace(_groups=tuple(group._smoothable() for group in self._groups))
+
+    def _boxed_gaussians(self) -> BoxedGaussians | None:
+        groups = [group._boxed_gaussians() for group in self._groups]
+        known = [group for group in groups if group is not None]
+        if len(known) < len(groups):
+            return None
+        return of_members(known, to_floats(self._weights), self.shape)
+
+    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
+        groups = [group._beyond(bound, center, above=above) for group in self._groups]
+        known = [group for group in groups if group is not None]
+        if len(known) < len(groups):
+            return None
+        weights = to_floats(self._weights)
+        weights = weights.reshape(*weights.shape, *(1,) * (known[0].mass.ndim - weights.ndim))
+        columns = (np.concatenate(column) for column in zip(*known, strict=True))
+        return Beyond(*((weights * column).sum(axis=0) for column in columns))
 
     def _landmarks(self, *, far: bool) -> Tensor:
         """Those of every member."""
@@ -302,7 +331,7 @@ def _pick(members: Tensor, rows: Tensor) -> TensorMap:
 
 
 def _check_components(groups: tuple[Distribution, ...]) -> None:
-    wrong = [g for g in groups if not isinstance(g, Distribution) or isinstance(g, Empirical)]
+    wrong = [g for g in groups if not isinstance(g, Distribution) or not g.has_density]
     if wrong or not groups:
         raise TypeError(
             "components must be distributions with a leading axis of members, got "

@@ -87,9 +87,3 @@ def moments_by_quantiles(
     points = dist._quantiles(p, q).movedim(-1, 0)
     mean, variance = mean_and_variance(function(points), weights)
     return mean, shared_parts(variance, (dist if parts_of is None else parts_of)._variances())
-
-
-def logs_to_tail_and_density(
-    dist: Distribution, value: Tensor, sign: Tensor
-) -> tuple[Tensor, Tensor]:
-    return dist._log_tail(value, sign).exp(), dist._log_prob(value).exp()

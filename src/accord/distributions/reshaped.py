@@ -13,11 +13,10 @@ from torch import Tensor
 
 from accord._numerics import NORMAL, StandardFamily, log_between
 from accord._types import Floats
-from accord.distributions.conversion import Generator
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
+from accord.distributions.batch import Generator, TensorMap
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.moments import (
     PANELS,
-    logs_to_tail_and_density,
     moments_by_quantiles,
     shared_parts,
     spread_landmarks,
@@ -216,16 +215,6 @@ class Reshaped(Wrapped):
 
     def _landmarks(self, *, far: bool) -> Tensor:
         return spread_landmarks(self, far=far)
-
-    @property
-    def _n_uniforms(self) -> int:
-        return 1
-
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._quantile(u[:, :1], 1 - u[:, :1])
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         z = _score_at(self._base, value)

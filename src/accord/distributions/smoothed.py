@@ -8,10 +8,17 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative, check_trailing
-from accord.distributions.conversion import Generator, Values, shown, torch_generator
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
+from accord.distributions.batch import (
+    Generator,
+    TensorMap,
+    Values,
+    shown,
+    to_floats,
+    torch_generator,
+)
+from accord.distributions.crps import BoxedGaussians
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.moments import (
-    logs_to_tail_and_density,
     mean_and_variance,
 )
 from accord.distributions.wrapped import Wrapped
@@ -71,12 +78,13 @@ class Smoothed(Wrapped):
     """
 
     _base: Smoothable
+    _smoothed_by = "Smooth the base once."
 
     def __init__(self, base: Distribution, tolerance: Values, *, distance: bool = False) -> None:
         if not isinstance(base, Smoothable):
             raise TypeError(
                 "base must be a location-scale family or Empirical, got "
-                f"{type(base).__name__}. {_INSTEAD.get(type(base).__name__, '')}".rstrip()
+                f"{type(base).__name__}. {getattr(base, '_smoothed_by', '')}".rstrip()
             )
         eps = base._convert("tolerance", tolerance)
         check_finite("tolerance", eps)
@@ -130,6 +138,12 @@ class Smoothed(Wrapped):
             _base=self._base._moved(shift, factor), _tolerance=factor * self._tolerance
         )
 
+    def _boxed_gaussians(self) -> BoxedGaussians | None:
+        inner = self._base._boxed_gaussians()
+        if inner is None:
+            return None
+        return inner._replace(half_width=to_floats(self._tolerance)[None])
+
     def _landmarks(self, *, far: bool) -> Tensor:
         inner = self._base._landmarks(far=far)
         return torch.cat([inner - self._tolerance, inner + self._tolerance])
@@ -140,9 +154,6 @@ class Smoothed(Wrapped):
 
     def _from_uniforms(self, u: Tensor) -> Tensor:
         return self._base._from_uniforms(u[:, 1:]) + (2 * u[:, :1] - 1) * self._tolerance
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._base._log_smoothed_prob(value, self._tolerance)
@@ -179,10 +190,3 @@ class Smoothed(Wrapped):
 
 def _after_shift(function: Pointwise, shift: Tensor) -> Pointwise:
     return lambda value: function(value + shift)
-
-
-_INSTEAD = {
-    "Mixture": "Smooth its components: Mixture(Smoothed(components, tolerance)).",
-    "Decomposed": "Smooth inside: Decomposed(Smoothed(base, tolerance), disagreement).",
-    "Smoothed": "Smooth the base once.",
-}

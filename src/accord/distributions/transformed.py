@@ -5,15 +5,15 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self, final
 
+import numpy as np
 import torch
+from scipy import special
 from torch import Tensor
 
 from accord._checks import check_finite, check_positive
-from accord.distributions.conversion import Generator, shown
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
-from accord.distributions.moments import (
-    logs_to_tail_and_density,
-)
+from accord._types import Floats
+from accord.distributions.batch import Generator, TensorMap, shown, to_floats
+from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
 from accord.distributions.wrapped import Wrapped
 
 
@@ -33,6 +33,15 @@ class Transform(ABC):
     @abstractmethod
     def log_slope(self, z: Tensor) -> Tensor:
         """log h'(z)."""
+
+    def normal_moments_beyond(
+        self, bound: Floats, location: Floats, scale: Floats, *, above: bool
+    ) -> tuple[Floats, Floats, Floats] | None:
+        """P, E[X] and E[X²] over X = h(Z) − ``lower`` below or above ``bound``, for a normal Z.
+
+        None where there is no closed form.
+        """
+        return None
 
 
 @final
@@ -79,6 +88,19 @@ class Log(Transform):
 
     def log_slope(self, z: Tensor) -> Tensor:
         return z
+
+    def normal_moments_beyond(
+        self, bound: Floats, location: Floats, scale: Floats, *, above: bool
+    ) -> tuple[Floats, Floats, Floats]:
+        """Those of a log-normal variable X = e^Z."""
+        with np.errstate(divide="ignore"):
+            z = (np.log(np.maximum(bound, 0.0)) - location) / scale
+        sign = -1.0 if above else 1.0
+        return (
+            special.ndtr(sign * z),
+            np.exp(location + scale**2 / 2) * special.ndtr(sign * (z - scale)),
+            np.exp(2 * (location + scale**2)) * special.ndtr(sign * (z - 2 * scale)),
+        )
 
 
 @final
@@ -194,6 +216,24 @@ class Transformed(Wrapped):
             _shift=shift + factor * self._shift, _stretch=factor * self._stretch, _known=None
         )
 
+    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
+        normal = self._base.as_normal()
+        if normal is None or math.isinf(self._transform.lower):
+            return None
+        stretch = to_floats(self._stretch)
+        origin = to_floats(self._shift) + stretch * self._transform.lower
+        moments = self._transform.normal_moments_beyond(
+            (to_floats(bound) - origin) / stretch,
+            to_floats(normal._location),
+            to_floats(normal._scale),
+            above=above,
+        )
+        if moments is None:
+            return None
+        mass, first, second = moments[0], stretch * moments[1], stretch**2 * moments[2]
+        offset = origin - to_floats(center)
+        return Beyond(mass, offset * mass + first, offset**2 * mass + 2 * offset * first + second)
+
     def _landmarks(self, *, far: bool) -> Tensor:
         return self._forward(self._base._landmarks(far=far))
 
@@ -203,9 +243,6 @@ class Transformed(Wrapped):
 
     def _from_uniforms(self, u: Tensor) -> Tensor:
         return self._forward(self._base._from_uniforms(u))
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         z = self._inverse(value)

@@ -7,15 +7,13 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_ordered, check_trailing
-from accord.distributions.conversion import Generator, Values, shown
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
+from accord.distributions.batch import Generator, TensorMap, Values, shown
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.moments import (
-    logs_to_tail_and_density,
     moments_by_quantiles,
     shared_parts,
     spread_landmarks,
 )
-from accord.distributions.partial_moments import beyond
 from accord.distributions.wrapped import Wrapped
 
 _LEAST_LOG_MASS = -27.6  # a probability of 1e-12
@@ -116,8 +114,8 @@ class Truncated(Wrapped):
     def _by_subtraction(self, mean: Tensor, variance: Tensor, rows: Tensor) -> bool:
         """Take from the base's moments what lies beyond the bounds; whether that was possible."""
         center = mean[rows]
-        below = beyond(self._base, self._lower, center, above=False)
-        above = beyond(self._base, self._upper, center, above=True)
+        below = self._base._beyond(self._lower, center, above=False)
+        above = self._base._beyond(self._upper, center, above=True)
         if below is None or above is None:
             return False
         mass = 1 - below.mass - above.mass
@@ -144,16 +142,6 @@ class Truncated(Wrapped):
     def _landmarks(self, *, far: bool) -> Tensor:
         marks = spread_landmarks(self, far=far)
         return marks.clamp(self._lower, self._upper)
-
-    @property
-    def _n_uniforms(self) -> int:
-        return 1
-
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._quantile(u[:, :1], 1 - u[:, :1])
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return logs_to_tail_and_density(self, value, sign)
 
     def _log_mass(self) -> Tensor:
         return self._base._log_between(self._lower, self._upper)

@@ -10,12 +10,11 @@ from scipy import special
 from torch import Tensor
 
 from accord._checks import check_positive
-from accord.distributions.conversion import Generator, Values, shown, to_tensors
-from accord.distributions.distribution import Distribution, Pointwise, TensorMap, Variances
+from accord.distributions.batch import Generator, TensorMap, Values, shown, to_tensors
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.moments import (
     FAR_LEVELS,
     NEAR_LEVELS,
-    logs_to_tail_and_density,
     moments_by_quantiles,
     quantile_rows,
 )
@@ -64,31 +63,15 @@ class VaryingStudentT(Distribution):
         variance = torch.where(self._df > 2, self._scale**2 * self._df / beyond, torch.inf)
         return variance, torch.zeros_like(variance), torch.zeros_like(variance)
 
-    def _tolerance_variance(self) -> Tensor:
-        return torch.zeros_like(self._scale)
-
     def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
         return moments_by_quantiles(self, function)
 
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         return self._replace(_location=shift + factor * self._location, _scale=factor * self._scale)
 
-    def _inner(self) -> tuple[Distribution, ...]:
-        return ()
-
     def _landmarks(self, *, far: bool) -> Tensor:
         below = quantile_rows(self, FAR_LEVELS + NEAR_LEVELS if far else NEAR_LEVELS)
         return torch.cat([below, self._location[None], 2 * self._location - below])
-
-    @property
-    def _n_uniforms(self) -> int:
-        return 1
-
-    def _from_uniforms(self, u: Tensor) -> Tensor:
-        return self._quantile(u[:, :1], 1 - u[:, :1])
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
-        return logs_to_tail_and_density(self, value, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._log_density(self._standard(value)) - self._scale.log()

@@ -1,9 +1,19 @@
-"""Distributions made of another one: what they take over from it as it is."""
+"""Distributions made of another one: what they take over, and one with known parts of variance."""
 
+from typing import TYPE_CHECKING, Self, final
+
+import torch
 from torch import Tensor
 
-from accord.distributions.conversion import Generator
-from accord.distributions.distribution import Distribution
+from accord._checks import check_non_negative, check_trailing
+from accord._types import Floats
+from accord.distributions.batch import Generator, TensorMap, Values, shown
+from accord.distributions.crps import BoxedGaussians
+from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
+from accord.distributions.moments import shared_parts
+
+if TYPE_CHECKING:
+    from accord.distributions.families import Normal
 
 
 class Wrapped(Distribution):
@@ -36,6 +46,15 @@ class SameDensity(Wrapped):
 
     What differs is what is known about its variance, or where its quantiles are taken.
     """
+
+    def as_normal(self) -> "Normal | None":
+        return self._base.as_normal()
+
+    def _boxed_gaussians(self) -> BoxedGaussians | None:
+        return self._base._boxed_gaussians()
+
+    def _closed_crps(self, value: Floats) -> Floats | None:
+        return self._base._closed_crps(value)
 
     def _mean(self) -> Tensor:
         return self._base._mean()
@@ -70,3 +89,83 @@ class SameDensity(Wrapped):
 
     def _draw(self, n: int, rng: Generator) -> Tensor:
         return self._base._draw(n, rng)
+
+
+@final
+class Decomposed(SameDensity):
+    """The base, of whose variance stated parts are disagreement and distance; the rest is noise.
+
+    For predictions that know the parts but are not mixtures: var = noise² + disagreement² +
+    distance².
+
+    **Shape**: that of the base; ``disagreement`` and ``distance`` (standard deviations) are scalars
+    or have that shape.
+
+    >>> from accord.distributions import Normal
+    >>> prediction = Decomposed(Normal(mean=[0.0, 1.0], std=5.0), disagreement=[3.0, 0.0])
+    >>> prediction.noise, prediction.disagreement, prediction.std
+    (array([4., 5.]), array([3., 0.]), array([5., 5.]))
+    """
+
+    _smoothed_by = "Smooth inside: Decomposed(Smoothed(base, tolerance), disagreement)."
+
+    def __init__(self, base: Distribution, disagreement: Values, distance: Values = 0.0) -> None:
+        self._base, self._numpy = base, base._numpy
+        self._disagreement = self._stated("disagreement", disagreement)
+        self._distance = self._stated("distance", distance)
+        self._check_parts()
+
+    def _stated(self, name: str, value: Values) -> Tensor:
+        part = self._base._convert(name, value)
+        check_non_negative(name, part, remedy="Use 0 where there is none.")
+        check_trailing(name, part, self._base.shape, owner="base")
+        return part.expand(self._base.shape)
+
+    def _check_parts(self) -> None:
+        total = self._base._variance().sqrt()
+        stated = torch.hypot(self._disagreement, self._distance)
+        # A part computed on its own route may exceed the whole by rounding.
+        slack = 1e-4 if total.dtype == torch.float32 else 1e-9
+        over = stated > total * (1 + slack)
+        if bool(over.any()):
+            raise ValueError(
+                "disagreement and distance must not exceed the standard deviation of the base, got "
+                f"{float(stated[over][0])} with {float(total[over][0])}. "
+                "Pass standard deviations, not variances."
+            )
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(
+            _base=self._base._map(function, lead),
+            _disagreement=function(self._disagreement, lead),
+            _distance=function(self._distance, lead),
+        )
+
+    def _variances(self) -> Variances:
+        total = self._base._variance()
+        disagreement = torch.minimum(self._disagreement**2, total)
+        distance = torch.minimum(self._distance**2, total - disagreement)
+        distance = torch.where(total.isinf(), self._distance**2, distance)
+        return total - disagreement - distance, disagreement, distance
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        mean, parts = self._base._moments_through(function)
+        return mean, shared_parts(parts[0] + parts[1] + parts[2], self._variances())
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(
+            _base=self._base._moved(shift, factor),
+            _disagreement=factor * self._disagreement,
+            _distance=factor * self._distance,
+        )
+
+    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
+        return self._base._beyond(bound, center, above=above)
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        quantile = self._base._quantile(p, q)
+        return quantile, quantile
+
+    def _describe(self) -> str:
+        distance = f", distance={shown(self._distance)}" if bool(self._distance.any()) else ""
+        return f"{self._base!r}, disagreement={shown(self._disagreement)}{distance}"

@@ -18,7 +18,7 @@ from scipy import stats
 
 from accord._checks import RandomState, check_choice, check_count, generator_from
 from accord._types import Floats, Indices
-from accord.distributions import Distribution, Empirical
+from accord.distributions import Distribution
 from accord.metrics.inputs import (
     Predictive,
     as_array,
@@ -194,7 +194,7 @@ def reliability_curve(
     y = targets(y_true)
     check_enough_rows(y.size, MINIMUM_ROWS, "reliability")
     q = predictive(y, dist=dist, mean=mean, std=std)
-    if kind == "interval" and isinstance(q, Empirical):
+    if kind == "interval" and not q.has_density:
         # A step function's intervals cannot be read off its cdf at t.
         shares = [
             coverage(y_true=y, dist=q, coverage=float(level), sample_weight=sample_weight)

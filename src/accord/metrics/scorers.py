@@ -10,16 +10,14 @@
 (2,)
 """
 
-import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from numpy.typing import ArrayLike
-from sklearn.pipeline import Pipeline
 
-from accord.distributions import Distribution, Normal
+from accord.distributions import Distribution, predictive_of
 from accord.metrics.calibration import ece, ence, mce
 from accord.metrics.intervals import coverage, interval_score
 from accord.metrics.points import mae, r2, rmse
@@ -60,24 +58,8 @@ class DistributionScorer:
 
     def __call__(self, estimator: Any, X: Any, y: ArrayLike) -> float:
         """The metric of the estimator's predictions for ``X`` against ``y``, signed."""
-        value = self.metric(y_true=y, dist=predicted_distribution(estimator, X))
+        value = self.metric(y_true=y, dist=predictive_of(estimator, X))
         return value if self.greater_is_better else -value
-
-
-def predicted_distribution(estimator: Any, X: Any) -> Distribution:
-    """What a fitted estimator predicts for ``X``, as a distribution."""
-    if isinstance(estimator, Pipeline):
-        return predicted_distribution(estimator[-1], estimator[:-1].transform(X))
-    if hasattr(estimator, "predict_dist"):
-        dist: Distribution = estimator.predict_dist(X)
-        return dist
-    predict = getattr(estimator, "predict", None)
-    if predict is None or "return_std" not in inspect.signature(predict).parameters:
-        raise TypeError(
-            "estimator must have predict_dist(X) or predict(X, return_std=True), "
-            f"got {type(estimator).__name__}. Use an estimator of accord, or score its mean only."
-        )
-    return Normal(*predict(X, return_std=True))
 
 
 def _coverage_gap(*, y_true: ArrayLike, dist: Distribution, coverage_stated: float = 0.95) -> float:

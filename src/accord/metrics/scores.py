@@ -8,8 +8,7 @@ from numpy.typing import ArrayLike
 from accord._checks import RandomState
 from accord._types import Floats
 from accord.agreement import Rule, Within, probability_of_agreement
-from accord.distributions import Distribution, gaussian_match
-from accord.metrics.crps import crps_of, crps_samples
+from accord.distributions import Distribution, Empirical, gaussian_match
 from accord.metrics.inputs import (
     Predictive,
     as_array,
@@ -143,13 +142,13 @@ def crps(
             "got several. Pass one of the forms."
         )
     if samples is not None:
-        return averaged(crps_samples(_draws(samples, y), y), average, sample_weight)
+        scores = Empirical(_draws(samples, y)).crps(y)
+        return averaged(scores, average, sample_weight)
     if quantiles is not None:
         losses = pinball(y_true=y, quantiles=quantiles, alpha=alpha, average=False)
         return averaged(2 * losses.mean(axis=-1), average, sample_weight)
-    return averaged(
-        crps_of(predictive(y, dist=dist, mean=mean, std=std), y), average, sample_weight
-    )
+    q = predictive(y, dist=dist, mean=mean, std=std)
+    return averaged(as_array("crps", q.crps(y)), average, sample_weight)
 
 
 @overload

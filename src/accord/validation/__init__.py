@@ -25,16 +25,17 @@ from accord.validation.distances import (
     area_metric,
     density_distance,
 )
-from accord.validation.means import (
+from accord.validation.errors import (
     FrequentistInterval,
     HypothesisTest,
+    agreement_curve,
     frequentist_interval,
     hypothesis_test,
     mean_of,
     reliability,
+    squared_error,
 )
 from accord.validation.ratio import BVMRatio, bayes_factor, bvm_ratio, joint_log_agreement
-from accord.validation.thresholds import agreement_curve, squared_error
 
 __all__ = [
     "Agreement",

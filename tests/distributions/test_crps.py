@@ -18,8 +18,8 @@ from accord import (
     metrics,
 )
 from accord.calibration import Conformal
-from accord.distributions import Decomposed
-from accord.metrics.crps import crps_quadrature, mean_distance
+from accord.distributions import Decomposed, RankCalibrated
+from accord.distributions.crps import mean_distance
 
 N, M = 60, 5
 RNG = np.random.default_rng(3)
@@ -126,7 +126,7 @@ def test_smoothed_mixture_is_exact(eps) -> None:
     rows = slice(0, 6)
     dist = Mixture(Smoothed(Normal(MEMBER_MU[:, rows], MEMBER_S[:, rows]), eps * S[rows]))
     ours = metrics.crps(y_true=Y[rows], dist=dist, average=False)
-    integrated = crps_quadrature(dist, Y[rows])
+    integrated = dist._integrated_crps(Y[rows])
     np.testing.assert_allclose(ours, integrated, atol=1e-8 * dist.std.max(), rtol=1e-9)
 
 
@@ -141,7 +141,7 @@ def test_smoothing_by_nothing_changes_nothing() -> None:
 )
 def test_quadrature_meets_its_stated_error(name) -> None:
     dist, reference = CLOSED_FORMS[name]
-    error = np.abs(crps_quadrature(dist, Y) - reference()) / dist.std
+    error = np.abs(dist._integrated_crps(Y) - reference()) / dist.std
     assert error.max() < 1e-8
 
 
@@ -169,6 +169,28 @@ def test_shift_scale_and_permutation_of_members() -> None:
     once = metrics.crps(y_true=Y, dist=dist, average=False)
     again = metrics.crps(y_true=5 + 2 * Y, dist=moved, average=False)
     np.testing.assert_allclose(again, 2 * once, rtol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "dist",
+    [
+        Normal(MU, S),
+        Laplace(MU, S),
+        Mixture(Normal(MEMBER_MU, MEMBER_S)),
+        Mixture(Smoothed(Logistic(MEMBER_MU, MEMBER_S), 0.3)),
+        Empirical(MEMBER_MU),
+    ],
+    ids=["gaussian", "family", "mixture", "integrated", "draws"],
+)
+def test_several_values_per_row_at_once(dist) -> None:
+    both = dist.crps(np.stack([Y, MU]))
+    np.testing.assert_allclose(both, [dist.crps(Y), dist.crps(MU)], rtol=1e-12, atol=1e-14)
+
+
+def test_quantiles_by_rank_leave_the_score_to_the_base() -> None:
+    base = Mixture(Normal(MEMBER_MU, MEMBER_S))
+    ranked = RankCalibrated(base, RNG.uniform(size=30))
+    np.testing.assert_array_equal(ranked.crps(Y), base.crps(Y))
 
 
 def test_the_truth_scores_best() -> None:

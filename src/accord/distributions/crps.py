@@ -1,4 +1,4 @@
-"""The continuous ranked probability score of each kind of distribution, per row.
+"""The continuous ranked probability score, per row: exact forms and quadrature.
 
     CRPS(F, t) = ∫ (F(x) − 1{x ≥ t})² dx = E|X − t| − ½ E|X − X'|,    X, X' ~ F independent
 
@@ -7,25 +7,14 @@ Mixtures of Gaussians, each convolved with Uniform(−ε_m, ε_m), are what the 
 for them both expectations are box averages of E|N(d, s²)|, in closed form.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
-import torch
 from scipy import special
 
 from accord._types import Floats
-from accord.distributions import (
-    Decomposed,
-    Distribution,
-    Empirical,
-    LocationScale,
-    Mixture,
-    Normal,
-    Smoothed,
-)
-from accord.metrics.inputs import as_array
 
 _SQRT_2PI = np.sqrt(2 * np.pi)
 
@@ -42,44 +31,30 @@ class BoxedGaussians(NamedTuple):
     weights: Floats
 
 
-def boxed_gaussians(dist: Distribution) -> BoxedGaussians | None:
-    """The distribution as such a mixture, or None where it is none."""
-    if isinstance(dist, Decomposed):
-        return boxed_gaussians(dist.base)
-    if isinstance(dist, Mixture):
-        return _of_members(dist)
-    parts = _parts(dist)
-    if parts is None:
-        return None
-    mean, std, half_width = (part[None] for part in parts)
-    return BoxedGaussians(mean, std, half_width, np.ones(mean.shape))
-
-
-def _of_members(dist: Mixture) -> BoxedGaussians | None:
-    """The members' own mixtures, each weighted, in one."""
-    weights = as_array("weights", dist.weights)
-    weights = weights.reshape(
-        len(weights), *(1,) * (len(dist.shape) + 1 - weights.ndim), *weights.shape[1:]
+def one_gaussian(mean: Floats, std: Floats) -> BoxedGaussians:
+    """A Gaussian as such a mixture of one member."""
+    return BoxedGaussians(
+        mean[None], std[None], np.zeros((1, *mean.shape)), np.ones((1, *mean.shape))
     )
+
+
+def of_members(
+    groups: Sequence[BoxedGaussians], weights: Floats, shape: tuple[int, ...]
+) -> BoxedGaussians:
+    """The mixture of mixtures, the groups' members weighted, as one.
+
+    **Shape**: of each group (M', M, *shape), M members of M' Gaussians; weights (ΣM,) or
+    (ΣM, *shape).
+    """
+    lead = (1,) * (len(shape) + 1 - weights.ndim)
+    weights = weights.reshape(len(weights), *lead, *weights.shape[1:])
     found, start = [], 0
-    for group in dist.groups:
-        inner = boxed_gaussians(group)
-        if inner is None:
-            return None
-        outer = weights[start : start + group.shape[0]]
-        start += group.shape[0]
-        parts = (*inner[:3], inner.weights * outer)
-        found.append([part.reshape(-1, *dist.shape) for part in parts])
+    for inner in groups:
+        size = inner.mean.shape[1]
+        parts = (*inner[:3], inner.weights * weights[start : start + size])
+        found.append([part.reshape(-1, *shape) for part in parts])
+        start += size
     return BoxedGaussians(*(np.concatenate(part) for part in zip(*found, strict=True)))
-
-
-def _parts(dist: Distribution) -> tuple[Floats, Floats, Floats] | None:
-    """Mean, standard deviation and half-width of a Gaussian, smoothed or not."""
-    base, eps = (dist.base, dist.tolerance) if isinstance(dist, Smoothed) else (dist, None)
-    if not isinstance(base, Normal):
-        return None
-    mean, std = as_array("mean", base.mean), as_array("std", base.std)
-    return mean, std, np.zeros(mean.shape) if eps is None else as_array("tolerance", eps)
 
 
 def crps_boxed_gaussians(mixture: BoxedGaussians, y: Floats) -> Floats:
@@ -175,52 +150,25 @@ def _antiderivative(z: Floats, order: int) -> Floats:
 _PANEL_NODES, _PANEL_WEIGHTS = np.polynomial.legendre.leggauss(12)
 
 
-def crps_quadrature(dist: Distribution, y: Floats) -> Floats:
-    """∫ (F(x) − 1{x ≥ t})² dx by Gauss–Legendre panels between quantiles and the observation.
+def crps_quadrature(cdf: Callable[[Floats], Floats], edges: Floats, y: Floats) -> Floats:
+    """∫ (F(x) − 1{x ≥ t})² dx by Gauss–Legendre panels between the edges and the observation.
 
     The error is below 1e-8 standard deviations for the families of the library, their mixtures and
     their smoothed forms, whose kinks all lie between panels; a cdf with jumps costs accuracy.
 
-    **Shape**: ``y`` and the result have the shape of ``dist``.
+    **Shape**: ``y`` and the result (..., *shape); ``edges`` (E, *shape), points between which the
+    cdf is smooth.
     """
-    edges = np.sort(np.concatenate([_edges(dist), y[None]]), axis=0)
+    inner = _in_front(edges, y) + np.zeros(y.shape)
+    ends = np.sort(np.concatenate([inner, y[None]]), axis=0)
     score = np.zeros(y.shape)
     column = (-1,) + (1,) * y.ndim
     nodes, weights = _PANEL_NODES.reshape(column), _PANEL_WEIGHTS.reshape(column)
-    for left, right in pairwise(edges):
+    for left, right in pairwise(ends):
         centre, half = (left + right) / 2, (right - left) / 2
-        cdf = as_array("cdf", dist.cdf(centre + half * nodes))
-        score += half * (weights * (cdf - (centre >= y)) ** 2).sum(axis=0)
+        below = cdf(centre + half * nodes)
+        score += half * (weights * (below - (centre >= y)) ** 2).sum(axis=0)
     return score
-
-
-def _edges(dist: Distribution) -> Floats:
-    """Points between which the cdf is smooth; **Shape** (E, *shape)."""
-    marks = dist._exact()._landmarks(far=False)
-    return as_array("landmarks", marks.reshape(-1, *dist.shape))
-
-
-def crps_of(dist: Distribution, y: Floats) -> Floats:
-    """The score of one distribution per entry of ``y``, by the best route its class allows."""
-    if isinstance(dist, Decomposed):
-        return crps_of(dist.base, y)
-    boxed = boxed_gaussians(dist)
-    if boxed is not None:
-        return crps_boxed_gaussians(boxed, y)
-    if isinstance(dist, Empirical):
-        return crps_samples(as_array("draws", dist.draws), y)
-    closed_form = _standard_score(dist, y)
-    return crps_quadrature(dist, y) if closed_form is None else closed_form
-
-
-def _standard_score(dist: Distribution, y: Floats) -> Floats | None:
-    """scale · CRPS(F₀, z), z = (t − μ) / scale, for the families with a closed form."""
-    if not isinstance(dist, LocationScale):
-        return None
-    scale = as_array("scale", dist.scale)
-    z = (y - as_array("location", dist.location)) / scale
-    score = dist._family.crps(torch.from_numpy(z))
-    return None if score is None else np.asarray(scale * score.numpy())
 
 
 def crps_samples(draws: Floats, y: Floats) -> Floats:
@@ -228,10 +176,16 @@ def crps_samples(draws: Floats, y: Floats) -> Floats:
 
     Sorting turns the double sum into Σ(2i − S − 1) x₍ᵢ₎ / S².
 
-    **Shape**: ``draws`` (S, ...), ``y`` (...); result (...).
+    **Shape**: ``draws`` (S, *shape), ``y`` and the result (..., *shape).
     """
     n = len(draws)
-    offsets = np.sort(draws - y, axis=0)
+    offsets = np.sort(_in_front(draws, y) - y, axis=0)
     rank = (2 * np.arange(1, n + 1) - n - 1).reshape((-1,) + (1,) * y.ndim)
     spread = (rank * offsets).sum(axis=0) / n**2
     return np.asarray(np.abs(offsets).mean(axis=0) - spread)
+
+
+def _in_front(values: Floats, y: Floats) -> Floats:
+    """The first axis of ``values``, (L, *shape), put before all axes of ``y``, (..., *shape)."""
+    shape = values.shape[1:]
+    return values.reshape(len(values), *(1,) * (y.ndim - len(shape)), *shape)
