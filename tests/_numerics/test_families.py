@@ -25,6 +25,7 @@ CASES = [
     (student_t(1), stats.t(1)),
     (student_t(3), stats.t(3)),
     (student_t(4.5), stats.t(4.5)),
+    (student_t(12), stats.t(12)),
     (student_t(200), stats.t(200)),
 ]
 cases = pytest.mark.parametrize(("family", "law"), CASES, ids=[str(family) for family, _ in CASES])

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accord.distributions import Decomposed, Normal, RankCalibrated, StudentT
+from accord.distributions import Decomposed, Normal, RankCalibrated, StudentT, Truncated
 
 
 def test_the_rest_is_aleatoric() -> None:
@@ -103,6 +103,31 @@ def test_all_but_quantiles_is_the_base() -> None:
         np.testing.assert_array_equal(getattr(dist, name), getattr(base, name))
     np.testing.assert_array_equal(dist.log_prob(y), base.log_prob(y))
     np.testing.assert_array_equal(dist.cdf(y), base.cdf(y))
+
+
+def test_targets_on_a_bound_are_covered_as_often_as_others() -> None:
+    """Counts with many zeros: intervals that leave the bound out would miss all of them."""
+    rng = np.random.default_rng(0)
+    center = rng.normal(size=2000)
+    y = np.maximum(center + rng.normal(size=2000), 0.0)
+    base = Normal(center, 1.0)
+    needed = np.abs(2 * base[:1000].cdf(y[:1000]) - 1)
+    intervals = RankCalibrated(base[1000:], needed, lower=0.0).interval(0.9)
+    inside = (intervals[:, 0] <= y[1000:]) & (y[1000:] <= intervals[:, 1])
+    assert intervals.min() == 0
+    assert inside.mean() == pytest.approx(0.9, abs=0.03)
+    assert inside[y[1000:] == 0].mean() > 0.85
+
+
+def test_bounds_cut_the_density_and_not_the_ranks() -> None:
+    base = Normal([0.5, 3.0], 1.0)
+    dist = RankCalibrated(base, [0.6, 0.9], lower=0.0, upper=4.0)
+    cut = Truncated(base, 0.0, 4.0)
+    np.testing.assert_allclose(dist.log_prob([0.2, 3.5]), cut.log_prob([0.2, 3.5]), rtol=1e-12)
+    np.testing.assert_allclose(dist.mean, cut.mean, rtol=1e-12)
+    expected = np.clip(base.interval(0.9), 0.0, 4.0)
+    np.testing.assert_allclose(dist.interval(0.6), expected, rtol=1e-12)
+    np.testing.assert_allclose(dist[1:].interval(0.6), expected[1:], rtol=1e-12)
 
 
 @pytest.mark.parametrize("needed", [[-0.1], [1.1], [np.nan]])

@@ -35,6 +35,7 @@ BASES = {
 }
 TRANSFORMS = {
     "log": Log(0.5),
+    "log, then straight": Log(0.5, straight_from=2.5),
     "yeo-johnson": YeoJohnson(0.3, shift=1.0, scale=2.0),
     "yeo-johnson, log": YeoJohnson(0.0),
     "yeo-johnson, above one": YeoJohnson(1.7),
@@ -215,3 +216,13 @@ def test_newton_reaches_far_tails_and_separate_modes() -> None:
         np.testing.assert_allclose(modes.cdf(modes.quantile(p)), p, rtol=1e-9)
     heavy = Mixture(StudentT(1.5, [[0.0], [3.0]], 1.0))  # no variance
     np.testing.assert_allclose(heavy.cdf(heavy.quantile(0.99)), 0.99, rtol=1e-12)
+
+
+def test_a_wide_logarithm_has_a_mean_within_reason() -> None:
+    """An exponential has 1e78 where the largest target was 10; a straight line has about 80."""
+    wide = Normal([1.0], 19.0)
+    assert Transformed(wide, Log()).mean[0] > 1e20
+    straight = Transformed(wide, Log(straight_from=10.0))
+    draws = straight.sample(200_000, random_state=0)
+    assert straight.mean[0] == pytest.approx(draws.mean(), rel=0.02)
+    assert straight.std[0] == pytest.approx(draws.std(), rel=0.02)

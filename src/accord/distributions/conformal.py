@@ -10,9 +10,10 @@ from torch import Tensor
 
 from accord._checks import check_probability
 from accord._types import Floats
-from accord.distributions.batch import TensorMap
+from accord.distributions.batch import TensorMap, Values
 from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.reshaped import Reshaped
+from accord.distributions.truncated import Truncated
 from accord.distributions.wrapped import SameDensity
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
@@ -141,7 +142,11 @@ class RankCalibrated(_ByRank):
     Quantiles move likewise: the one at level α is the lower end for c = 1 − 2α. Density, cdf,
     moments and draws are the base's; cdf(quantile(α)) is α up to the sampling error of the n rows.
 
-    **Shape**: that of the base; needed (n,).
+    Where targets have bounds, the density is the base's given that it lies between them, and
+    intervals are cut off there: a target that lies on a bound, as many counts of 0 do, is inside
+    an interval that reaches it, and what held-out rows needed is as true as before.
+
+    **Shape**: that of the base; needed (n,); bounds scalar or of the base's trailing shape.
 
     >>> from accord.distributions import Normal
     >>> too_sure = RankCalibrated(Normal([0.0], 1.0), needed=[0.7, 0.8, 0.9, 0.95, 0.99])
@@ -149,18 +154,31 @@ class RankCalibrated(_ByRank):
     array([[-1.64,  1.64]])
     """
 
-    def __init__(self, base: Distribution, needed: Floats) -> None:
+    def __init__(
+        self,
+        base: Distribution,
+        needed: Floats,
+        *,
+        lower: Values = -torch.inf,
+        upper: Values = torch.inf,
+    ) -> None:
         values = np.asarray(needed, dtype=np.float64)
         check_probability("needed", values)
-        self._base, self._numpy = base, base._numpy
+        self._unbounded, self._numpy = base, base._numpy
+        self._lower, self._upper = (
+            base._convert(name, bound).expand(base.shape)
+            for name, bound in (("lower", lower), ("upper", upper))
+        )
+        anywhere = bool(self._lower.isinf().all() and self._upper.isinf().all())
+        self._base = base if anywhere else Truncated(base, lower, upper)
         self._needed = np.sort(values)
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
         tail = (1 - self._moved_coverage(coverage)) / 2
-        quantile = self._base._quantile(
+        quantile = self._unbounded._quantile(
             torch.where(p <= q, tail, 1 - tail), torch.where(p <= q, 1 - tail, tail)
-        )
+        ).clamp(self._lower, self._upper)
         return quantile, quantile
 
     def _moved_coverage(self, coverage: Tensor) -> Tensor:
@@ -173,7 +191,20 @@ class RankCalibrated(_ByRank):
         return torch.where(rank < 1, 0.0, found)
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
-        return self._replace(_base=self._base._map(function, lead))
+        return self._replace(
+            _base=self._base._map(function, lead),
+            _unbounded=self._unbounded._map(function, lead),
+            _lower=function(self._lower, lead),
+            _upper=function(self._upper, lead),
+        )
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(
+            _base=self._base._moved(shift, factor),
+            _unbounded=self._unbounded._moved(shift, factor),
+            _lower=shift + factor * self._lower,
+            _upper=shift + factor * self._upper,
+        )
 
     def _describe(self) -> str:
         return f"{self._base!r}, {len(self._needed)} held-out rows"

@@ -69,37 +69,58 @@ class Affine(Transform):
 @final
 @dataclass(frozen=True)
 class Log(Transform):
-    """z = log(y + shift), so that y = exp(z) − shift lies above −shift."""
+    """z = log(y + shift), so that y = exp(z) − shift lies above −shift.
+
+    Where y + shift is above ``straight_from``, it goes on along the tangent: a wide distribution of
+    z has an absurd mean after an exponential, and not after a straight line.
+    """
 
     shift: float = 0.0
+    straight_from: float = math.inf
 
     def __post_init__(self) -> None:
         check_finite("shift", self.shift)
+        check_positive("straight_from", self.straight_from)
+
+    @property
+    def _knot(self) -> float:
+        return math.log(self.straight_from)
 
     @property
     def lower(self) -> float:  # type: ignore[override]
         return -self.shift
 
     def forward(self, z: Tensor) -> Tensor:
-        return torch.exp(z) - self.shift
+        if math.isinf(self._knot):
+            return torch.exp(z) - self.shift
+        curved = torch.exp(z.clamp(max=self._knot))
+        return curved * (1 + (z - self._knot).clamp(min=0)) - self.shift
 
     def inverse(self, y: Tensor) -> Tensor:
-        return torch.log((y + self.shift).clamp(min=0))
+        x = (y + self.shift).clamp(min=0)
+        if math.isinf(self._knot):
+            return torch.log(x)
+        beyond = (x / self.straight_from - 1).clamp(min=0)
+        return torch.log(x.clamp(max=self.straight_from)) + beyond
 
     def log_slope(self, z: Tensor) -> Tensor:
-        return z
+        return z.clamp(max=self._knot)
 
     def normal_moments_beyond(
         self, bound: Floats, location: Floats, scale: Floats, *, above: bool
-    ) -> tuple[Floats, Floats, Floats]:
-        """Those of a log-normal variable X = e^Z."""
+    ) -> tuple[Floats, Floats, Floats] | None:
+        """Those of a log-normal variable X = e^Z; None where the straight part has a share."""
+        if np.any(bound > self.straight_from) or (above and np.isfinite(self.straight_from)):
+            nothing = above and bool(np.all(np.isposinf(bound)))
+            return (np.zeros_like(location),) * 3 if nothing else None
         with np.errstate(divide="ignore"):
             z = (np.log(np.maximum(bound, 0.0)) - location) / scale
         sign = -1.0 if above else 1.0
+        # the exponents are added: one alone may overflow
         return (
             special.ndtr(sign * z),
-            np.exp(location + scale**2 / 2) * special.ndtr(sign * (z - scale)),
-            np.exp(2 * (location + scale**2)) * special.ndtr(sign * (z - 2 * scale)),
+            np.exp(location + scale**2 / 2 + special.log_ndtr(sign * (z - scale))),
+            np.exp(2 * (location + scale**2) + special.log_ndtr(sign * (z - 2 * scale))),
         )
 
 

@@ -201,8 +201,10 @@ def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats
     flat = [np.moveaxis(v, 2, 1).reshape(-1, v.shape[1]) for v in (weight, part.mean, deviation)]
     location, spread = scale.center + scale.scale * flat[1], scale.scale * flat[2]
     if scale.transform == "log":
-        curve: Distribution = Transformed(Normal(location, spread), Log())
-        means = np.exp(location + spread**2 / 2).reshape(part.n_members, -1, part.mean.shape[1])
+        curve: Distribution = Transformed(
+            Normal(location, spread), Log(straight_from=scale.straight_from)
+        )
+        means = np.asarray(curve.mean).reshape(part.n_members, -1, part.mean.shape[1])
         mean = (np.moveaxis(part.weight, 2, 1) * means).sum(axis=1)
         added = np.square(mean.mean(axis=0)) * np.expm1(np.square(scale.scale * local))
     else:

@@ -79,7 +79,8 @@ class Evidence:
 def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:
     """h, and what a row beyond all training rows gets on top; (N,) each."""
     beyond = (values - max(growth.farthest_, 1.0)).clip(min=0.0)
-    saturating = -np.expm1(-beyond / _BEYOND_GROWTH)
+    # in a dense cloud of few features a small step is many widths, and yet not far
+    saturating = -np.expm1(-beyond / max(_BEYOND_GROWTH, growth.extent_))
     return np.log1p(values.clip(0.0, _LARGEST_GROWTH)), _FARTHEST * saturating
 
 

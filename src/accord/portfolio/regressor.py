@@ -16,7 +16,7 @@ from accord._progress import Progress
 from accord._threads import one_thread
 from accord._types import Bools, Floats, Indices
 from accord._wording import number
-from accord.distributions import Distribution, RankCalibrated, Truncated
+from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.portfolio.blend import (
     Member,
@@ -414,12 +414,13 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _finished(self, dist: Distribution, needed: Floats) -> Distribution:
         """Within the bounds, and with intervals by rank among those that other rows needed."""
-        if self.bounds is not None and any(bound is not None for bound in self.bounds):
-            low, high = self.bounds
-            dist = Truncated(
-                dist, -np.inf if low is None else low, np.inf if high is None else high
-            )
-        return RankCalibrated(dist, needed)
+        low, high = self.bounds or (None, None)
+        return RankCalibrated(
+            dist,
+            needed,
+            lower=-np.inf if low is None else low,
+            upper=np.inf if high is None else high,
+        )
 
     @property
     def proximity_(self) -> Proximity:

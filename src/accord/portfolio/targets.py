@@ -5,6 +5,7 @@ outermost hundredth; values beyond many deviations are left out of training if t
 trained on as if they lay nearer if they are not.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,8 @@ TargetTransform = Literal["identity", "log"]
 _TRIMMED = 0.01
 # Training targets are moved to at most so many deviations from the centre.
 _FARTHEST = 15.0
+# The largest target that a logarithm believes in, in deviations of the logarithms.
+_HIGHEST_LOG = 6.0
 # As long as at most this share, or one, of them lie farther out, they are taken for errors.
 _ALONE = 0.005
 # Rounded values lie on a grid of at most so many steps, and repeat at least so often on average.
@@ -28,11 +31,16 @@ _SKEWED = 1.0
 
 @dataclass(frozen=True)
 class TargetScale:
-    """y = h(center + scale · z), h the identity or the exponential."""
+    """y = h(center + scale · z), h the identity or the exponential.
+
+    Above the largest target that was seen, ``straight_from``, the exponential goes on as a straight
+    line: means stay within reason however wide a distribution of z is.
+    """
 
     transform: TargetTransform
     center: float
     scale: float
+    straight_from: float = math.inf
 
     @staticmethod
     def of(y: Floats, transform: TargetTransform = "identity") -> "TargetScale":
@@ -47,12 +55,19 @@ class TargetScale:
         low, high = np.quantile(values, [_TRIMMED, 1 - _TRIMMED], method="closest_observation")
         bulk = np.clip(values, low, high)
         scale = float(bulk.std()) or float(values.std())
-        return TargetScale(transform, float(bulk.mean()), scale or 1.0)
+        center, scale = float(bulk.mean()), scale or 1.0
+        if transform == "identity":
+            return TargetScale(transform, center, scale)
+        highest = min(float(values.max()), center + _HIGHEST_LOG * scale)
+        return TargetScale(transform, center, scale, math.exp(highest))
 
     def scaled(self, y: Floats) -> Floats:
         """z of targets; those that a logarithm does not exist for are −∞."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            values = np.log(np.maximum(y, 0.0)) if self.transform == "log" else y
+        values = y
+        if self.transform == "log":
+            with np.errstate(divide="ignore", invalid="ignore"):
+                values = np.log(np.clip(y, 0.0, self.straight_from))
+            values = values + (y / self.straight_from - 1).clip(min=0.0)
         return np.asarray((values - self.center) / self.scale)
 
     def log_slope(self, y: Floats) -> Floats:
@@ -60,7 +75,7 @@ class TargetScale:
         slope = np.full(np.shape(y), -np.log(self.scale))
         if self.transform == "log":
             with np.errstate(divide="ignore"):
-                slope = slope - np.log(np.maximum(y, 0.0))
+                slope = slope - np.log(np.clip(y, 0.0, self.straight_from))
         return slope
 
 

@@ -187,6 +187,7 @@ class Growth:
         proximity_: The distance to the training rows.
         start_, width_: r₅₀ and r₉₅ − r₅₀.
         farthest_: G, the largest value of a training row.
+        extent_: The distance between two training rows at random (root mean square), in widths.
     """
 
     def fit(
@@ -200,6 +201,8 @@ class Growth:
         # rows all alike: any distance at all is unusual, and the cap bounds what follows
         self.width_ = max(high - self.start_, 1e-3 * max(high, 1e-12))
         self.farthest_ = (distances.max() - self.start_) / self.width_
+        spread = self.proximity_.references_.var(axis=0).sum()
+        self.extent_ = float(np.sqrt(2 * spread)) / self.width_
         return self
 
     def __call__(self, x: Floats) -> Floats:
