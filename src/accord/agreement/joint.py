@@ -20,7 +20,7 @@ from accord.agreement.routes import NoRoute, Options, Result, log_agreement_by_r
 from accord.agreement.rule import as_rule
 from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
 from accord.agreement.tracing import binomial_error
-from accord.distributions import Normal, as_normal
+from accord.distributions import Normal
 
 _BLOCK = 2**22  # numbers drawn at a time
 
@@ -106,7 +106,7 @@ def _normal_moments(side: Side) -> tuple[Tensor, Tensor] | None:
         case Known(values):
             return values, torch.zeros_like(values)
         case Uncertain(law):
-            normal = as_normal(law)
+            normal = law.as_normal()
             if normal is not None:
                 return torch.as_tensor(normal.mean), torch.as_tensor(normal.variance)
     return None

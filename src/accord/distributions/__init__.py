@@ -29,7 +29,7 @@ from accord.distributions.reshaped import (
     normal_scores,
 )
 from accord.distributions.smoothed import Smoothed
-from accord.distributions.sums import as_normal, register_sum, with_noise
+from accord.distributions.sums import register_sum, with_noise
 from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
 from accord.distributions.truncated import Truncated
 from accord.distributions.varying_student_t import VaryingStudentT
@@ -60,7 +60,6 @@ __all__ = [
     "Values",
     "VaryingStudentT",
     "YeoJohnson",
-    "as_normal",
     "concatenated",
     "curve_through_scores",
     "effective_size",

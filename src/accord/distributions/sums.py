@@ -12,18 +12,17 @@ and mixtures of these, component by component. A family with a sum of its own re
 """
 
 from collections.abc import Callable
-from functools import singledispatch
 from itertools import product
 from typing import Any
 
 import numpy as np
 
-from accord.distributions.conversion import Values
-from accord.distributions.decomposed import Decomposed
+from accord.distributions.batch import Values
 from accord.distributions.distribution import Distribution
 from accord.distributions.families import LocationScale, Normal, Uniform
 from accord.distributions.mixture import Mixture
 from accord.distributions.smoothed import Smoothed
+from accord.distributions.wrapped import Decomposed
 
 Sum = Callable[[Any, Any], Distribution | None]
 """(distribution of Y, distribution of the noise about any centre) → distribution of the sum."""
@@ -109,19 +108,3 @@ def _normal_and_smoothed(law: Normal, noise: Smoothed) -> Smoothed | None:
 
 def _wider(law: Normal, std: Values) -> Normal:
     return Normal(law.mean, np.hypot(law.std, std))
-
-
-@singledispatch
-def as_normal(law: Distribution) -> Normal | None:
-    """The distribution as a normal one if it is that; a class that can be registers its way."""
-    return None
-
-
-@as_normal.register
-def _(law: Normal) -> Normal | None:
-    return law
-
-
-@as_normal.register
-def _(law: Decomposed) -> Normal | None:
-    return as_normal(law.base)

@@ -37,7 +37,6 @@ from accord.distributions import (
     Mixture,
     Normal,
     Smoothed,
-    as_normal,
 )
 from accord.training import (
     AgreementObjective,
@@ -191,7 +190,7 @@ def training_rule(
     law = _law(y, shape, std, dist)
     flat = rule.flattened(shape)
     kernel = _kernel(flat, y.size)
-    noise = as_normal(law) if law is not None else None
+    noise = law.as_normal() if law is not None else None
     if noise is not None and family == "normal" and flat.depends_on == "difference":
         y, law = np.asarray(noise.mean).reshape(y.shape), None
         std = np.asarray(noise.std).reshape(y.shape)

@@ -20,7 +20,7 @@ from accord.agreement import (
     search,
     side_of,
 )
-from accord.distributions import Distribution, as_normal, of_family
+from accord.distributions import Distribution, of_family
 from accord.losses.inputs import (
     Reduction,
     check_reduction,
@@ -130,7 +130,7 @@ class AgreementLoss(nn.Module):
                 "Put the measurement error into the distribution."
             )
         middle = torch.as_tensor(target.quantile(0.5)).to(input)
-        normal = as_normal(target) if self._takes_noise else None
+        normal = target.as_normal() if self._takes_noise else None
         if normal is not None:  # two normals have a closed form
             std = torch.as_tensor(normal.std).to(input)
             return self.forward(input, middle, var, target_std=std)
