@@ -46,6 +46,7 @@ TYPES: dict[str, str] = {
     "TableRegressor": "accord.tabular:TableRegressor",
     "TableProfile": "accord.tabular:TableProfile",
     "PortfolioRegressor": "accord.portfolio:PortfolioRegressor",
+    "JudgedModel": "accord.portfolio:JudgedModel",
     "Entry": "accord.portfolio:Entry",
     "Member": "accord.portfolio.blend:Member",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",

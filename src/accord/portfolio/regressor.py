@@ -37,33 +37,29 @@ from accord.portfolio.crossfit import (
 )
 from accord.portfolio.folds import (
     Part,
-    fold_count,
-    random_parts,
+    held_out_parts,
     shifted_parts,
-    thinned,
-    time_parts,
 )
 from accord.portfolio.local import Evidence, choose_tolerance, feature_weights, growth_at
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, extreme, resolution
-from accord.splits import groups_of_copies
 from accord.training import DivergedError
 from accord.trust import Growth, Proximity
 
 Bounds = tuple[float | None, float | None]
 
-_FEWEST_ROWS = 8
+FEWEST_ROWS = 8
 # Rows among which neighbours are sought.
-_REFERENCES = 5_000
+REFERENCES = 5_000
 # A row is called unusual if fewer than this share of the training rows lie as far from the others.
-_UNUSUAL_SHARE = 0.05
+UNUSUAL_SHARE = 0.05
 # Where shifted parts say how wide unusual rows must be, they need some rows.
 _SHIFTED_ROWS = 40
 # Below this many rows, products of all models are small enough for one thread.
 _FEW_ROWS = 2_000
-# Held-out rows that a choice is made on, and rows that are asked about in all.
-_SELECTION_ROWS, _HELD_OUT_ROWS = 8_000, 20_000
+# Held-out rows that a choice is made on.
+_SELECTION_ROWS = 8_000
 
 
 # Out-of-fold predictions are evidence about a model, not part of it, and are not saved.
@@ -178,7 +174,9 @@ class PortfolioRegressor(DistributionalRegressor):
         table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
         seed = self._seed()
         self._note_extremes(table)
-        parts = self._folds(table, groups, time, seed)
+        parts = held_out_parts(
+            table.x, table.y, table.measured, groups=groups, time=time, seed=seed
+        )
         with one_thread() if len(table) < _FEW_ROWS else nullcontext():
             candidates = self._try_recipes(table, parts, seed, clock)
             predictions = self._blend(table, parts, candidates)
@@ -207,9 +205,9 @@ class PortfolioRegressor(DistributionalRegressor):
                 f"y must be one target per row, got {targets.shape[1]}. Fit one model per target."
             )
         target = targets[:, 0]
-        if len(target) < _FEWEST_ROWS:
+        if len(target) < FEWEST_ROWS:
             raise ValueError(
-                f"at least {_FEWEST_ROWS} rows are needed to hold some out, got n_samples = "
+                f"at least {FEWEST_ROWS} rows are needed to hold some out, got n_samples = "
                 f"{len(target)}. Use BVMRegressor for fewer."
             )
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
@@ -225,23 +223,6 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _folds(self, table: Table, groups: Any, time: Any, seed: int) -> list[Part]:
-        n_folds = fold_count(len(table))
-        if time is not None:
-            parts = time_parts(np.asarray(time, dtype=np.float64), n_folds)
-        else:
-            together = groups_of_copies(table.x, table.y, n_parts=n_folds)
-            if groups is not None:
-                together = np.unique(np.asarray(groups), return_inverse=True)[1]
-            parts = random_parts(together, n_folds, seed=seed)
-        parts = [p for p in parts if table.measured[p.train].any() and len(p.test)]
-        if len(parts) < 2:
-            raise ValueError(
-                f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
-                "Give other groups, or none."
-            )
-        return thinned(parts, _HELD_OUT_ROWS, seed=seed)
 
     def _try_recipes(
         self,
@@ -335,7 +316,7 @@ class PortfolioRegressor(DistributionalRegressor):
         # rounding may put a probability just above 1
         needed = np.clip(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1), 0.0, 1.0)
         self.levels_ = np.sort(needed)
-        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
+        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
         unusual = self.growth_.leave_one_out()[used] > self.threshold_
         self.held_out_ = HeldOut(used, self._finished(held_out, needed), unusual)
         self.judged_ = tuple(
@@ -365,7 +346,7 @@ class PortfolioRegressor(DistributionalRegressor):
             )
 
     def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=_REFERENCES)
+        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
 
     def _shifted(
         self, table: Table, changes: Floats, seed: int, clock: Clock
