@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -28,8 +28,8 @@ def number(value: float, digits: int = 3) -> str:
 def percent(share: float, decimals: int | None = None) -> str:
     """A share of one, with a decimal where it matters.
 
-    >>> percent(0.946), percent(0.95), percent(0.9123, 0), percent(1.0)
-    ('94.6 %', '95 %', '91 %', '100 %')
+    >>> percent(0.946), percent(0.95), percent(0.9123, 0), percent(1.0), percent(-0.001, 0)
+    ('94.6 %', '95 %', '91 %', '100 %', '0 %')
     """
     if not math.isfinite(share):
         return "–"
@@ -37,7 +37,19 @@ def percent(share: float, decimals: int | None = None) -> str:
         text = f"{100 * share:.1f}".removesuffix(".0")
     else:
         text = f"{100 * share:.{decimals}f}"
-    return f"{text} %"
+    # A share just below zero, as R² may be, would be written "-0".
+    return f"{text.removeprefix('-') if float(text) == 0 else text} %"
+
+
+def written(value: float, format: Literal["number", "percent", "count"]) -> str:
+    """A figure of merit in the format that its catalogue names.
+
+    >>> written(0.946, "percent"), written(12.3456, "number"), written(1200, "count")
+    ('94.6 %', '12.3', '1,200')
+    """
+    if format == "percent":
+        return percent(value)
+    return f"{value:,.0f}" if format == "count" else number(value)
 
 
 def count(n: int, what: str, several: str = "") -> str:

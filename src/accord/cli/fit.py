@@ -110,8 +110,8 @@ def fit(
     """Train a model on TABLE (CSV or Parquet) and find out how far it can be trusted.
 
     Column types, missing values, categories and dates are taken care of. Each row is predicted by
-    models that have not seen it, and the most unusual rows by models that have seen none of their
-    kind: these are the figures in the report. The models that were judged are the ones saved.
+    models that have not seen it, and the most unusual rows by models that have seen no rows
+    like them: these are the figures in the report. The models that were judged are the ones saved.
     A dash in place of TABLE is standard input.
 
     \b

@@ -1,6 +1,6 @@
 """From a table to answers: the estimator for tables, and what it knows about itself."""
 
-from accord.tabular.assessment import Assessment, Group
+from accord.tabular.assessment import Assessment, Group, point_figures
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.profile import TableProfile, as_floats
 from accord.tabular.regressor import Bounds, Effort, TableRegressor
@@ -15,4 +15,5 @@ __all__ = [
     "TableRegressor",
     "as_floats",
     "make_card",
+    "point_figures",
 ]

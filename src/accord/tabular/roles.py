@@ -1,7 +1,8 @@
-"""Columns with a role of their own: the target and its kin, groups, time."""
+"""Columns with a role of their own: the target with its bounds and tolerance, groups, time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,18 +15,22 @@ from accord.tables import OptionError, Table, TableError, TrainingData, quoted, 
 from accord.tabular.profile import as_floats
 
 
-def named(X: NDArray[Any]) -> pd.DataFrame:
-    """An array as a table, its columns x0, x1, …"""
+def as_table(X: pd.DataFrame | NDArray[Any] | Table | str | Path) -> Table:
+    """Rows in any of their forms as a table; an array's columns are x0, x1, …"""
+    if isinstance(X, Table):
+        return X
+    if not isinstance(X, np.ndarray):
+        return read_table(X)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got shape {X.shape}. Reshape it.")
-    return pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
+    return read_table(pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])]))
 
 
-def with_roles(X: Any, given: dict[str, Any]) -> tuple[Table, dict[str, str]]:
-    """The table with values for the target and its kin as columns, and those columns' names."""
-    if isinstance(X, np.ndarray):
-        X = named(X)
-    table = X if isinstance(X, Table) else read_table(X)
+def with_roles(
+    X: pd.DataFrame | NDArray[Any] | Table | str | Path, given: dict[str, Any]
+) -> tuple[Table, dict[str, str]]:
+    """The table with given values (targets, bounds, tolerances) as columns, and their names."""
+    table = as_table(X)
     data, roles = table.data, {}
     for role, value in given.items():
         if value is None:

@@ -108,8 +108,8 @@ def fit_table(
 ) -> FitResult:
     """Fit a :class:`TableRegressor` to a CSV file, a Parquet file or a DataFrame, and judge it.
 
-    Honest figures come from rows that the predicting models had not seen: each row from the folds
-    that left it out, and the most unusual rows from models that had seen none of their kind.
+    The figures come from rows that the predicting models had not seen: each row from the folds
+    that left it out, and the most unusual rows from models that had seen no rows like them.
 
     Args:
         table: File or DataFrame with the target among its columns.
@@ -196,7 +196,7 @@ def _distances(model: TableRegressor) -> Floats:
 
 
 def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
-    """The rows furthest from the others, as models predict them that had not seen their kind."""
+    """The rows furthest from the others, as predicted by models that had seen no rows like them."""
     places = np.asarray(model.portfolio_.shifted_.rows)
     return most_unusual(
         model.shifted_,

@@ -257,8 +257,8 @@ def _of_unusual(judged: Reliability) -> str:
         "too few rows": "too few rows to tell",
     }
     return (
-        f"Of the {count(judged.rows, 'most unusual row')}, predicted by models that had seen none "
-        f"of their kind, {percent(judged.covered)} lie inside: {ends[judged.belief]} "
+        f"Of the {count(judged.rows, 'most unusual row')}, predicted by models that had seen no "
+        f"rows like them, {percent(judged.covered)} lie inside: {ends[judged.belief]} "
         f"({judged.allowed()})."
     )
 
