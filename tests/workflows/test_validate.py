@@ -135,3 +135,14 @@ def test_figures_agree_with_the_catalogue(predictions: pd.DataFrame) -> None:
     expected = summary(y_true=predictions["y"], dist=dist)
     for name in set(result.figures) - {"agreement", "ece", "mce"}:
         assert result.figures[name] == pytest.approx(expected[name]), name
+
+
+def test_the_mark_of_the_uncertainty_says_what_its_sentence_says(
+    predictions: pd.DataFrame,
+) -> None:
+    """Intervals that hold but are wider than the target's own spread are of no use."""
+    wide = predictions.assign(s=100 * predictions["y"].std())
+    result = validate_predictions(wide, truth="y", mean="m", std="s", rule="within 1")
+    assert result.belief is not None
+    assert result.belief.level == "poor"
+    assert "but the intervals are no narrower than without a model" in result.belief.headline

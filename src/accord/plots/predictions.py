@@ -35,7 +35,7 @@ __all__ = ["sorted_predictions", "uncertainty_split"]
 
 _SOURCES = (
     ("noise in the data", BLUE),
-    ("disagreement of the networks", ORANGE),
+    ("disagreement between models", ORANGE),
     ("distance from the training rows", PURPLE),
 )
 _ORDERS = {"mean": "predicted mean", "y_true": "observed value", "width": "interval width"}

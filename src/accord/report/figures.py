@@ -150,8 +150,8 @@ def uncertainty_sources(found: Assessment) -> Markup:
     noise, disagreement, distance = found.variance_shares
     alt = (
         "Uncertainty of held-out rows from surest to least sure: "
-        f"{percent(noise, 0)} of the variance is noise, {percent(disagreement, 0)} disagreement of "
-        f"the networks, {percent(distance, 0)} distance from the training rows."
+        f"{percent(noise, 0)} of the variance is noise, {percent(disagreement, 0)} disagreement "
+        f"between models, {percent(distance, 0)} distance from the training rows."
     )
     return draw(
         lambda ax: plots.uncertainty_split(

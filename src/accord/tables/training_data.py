@@ -314,10 +314,10 @@ def _features(
             values[name] = found.values
             decisions.append(Decision(name, True, _reason(found.column, found.values)))
     if not columns:
+        reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in list(ignored.items())[:5])
         raise TableError(
-            "no column is left to predict from: "
-            + "; ".join(f"{quoted(name)}: {why}" for name, why in list(ignored.items())[:5])
-            + ". Add columns that vary with the target."
+            f"no column is left to predict from ({reasons or 'there is only the target'}). Add "
+            "columns that vary with the target."
         )
     aside = tuple(name for role, name in given.items() if role != "target")
     schema = Schema(given["target"], tuple(columns), ignored, aside)

@@ -15,7 +15,7 @@ _LEVELS = np.arange(1, 20) / 20
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """Some of the rows: what they have in common, how many they are, and their coverage."""
 
     title: str
@@ -169,7 +169,7 @@ class Assessment:
         total = sum(parts) or 1.0
         return parts[0] / total, parts[1] / total, parts[2] / total
 
-    def groups(self, values: Floats, titles: tuple[str, ...]) -> list[Group]:
+    def groups(self, values: Floats, titles: tuple[str, ...]) -> list[RowGroup]:
         """Coverage in equally large groups of rows, from small to large ``values``.
 
         Coverage that holds for all rows together may still be too high for some and too low for
@@ -180,7 +180,7 @@ class Assessment:
         for title, places in zip(titles, np.array_split(order, len(titles)), strict=True):
             if len(places):
                 part = self[places]
-                found.append(Group(title, len(part), part.covered, part.mean_width))
+                found.append(RowGroup(title, len(part), part.covered, part.mean_width))
         return found
 
     def reliability(self) -> ReliabilityCurve:

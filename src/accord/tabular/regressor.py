@@ -33,7 +33,7 @@ from accord.tables import (
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.profile import TableProfile
-from accord.tabular.roles import as_table, groups_of, order_of, with_roles
+from accord.tabular.roles import as_table, check_roles, groups_of, order_of, with_roles
 
 Effort = Literal["quick", "standard", "best"]
 Bounds = tuple[float | None, float | None]
@@ -141,6 +141,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         table, roles = with_roles(
             X, {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper}
         )
+        check_roles(table, group=self.group, time=self.time)
         ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
         data = prepare_training(
             table,
@@ -233,7 +234,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def predict_uncertainty(self, X: Rows) -> pd.DataFrame:
         """Where the uncertainty of each row comes from, as standard deviations.
 
-        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between networks; ``distance``
+        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models; ``distance``
         from the training rows; ``total``, the root of the sum of their squares.
         """
         dist = self.predict_dist(X)

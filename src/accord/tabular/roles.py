@@ -11,7 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord._types import Floats
-from accord.tables import OptionError, Table, TableError, TrainingData, quoted, read_table
+from accord.tables import Table, TableError, TrainingData, absent_column, quoted, read_table
 from accord.tabular.profile import as_floats
 
 
@@ -49,6 +49,14 @@ def with_roles(
     return replace(table, data=data), roles
 
 
+def check_roles(table: Table, **roles: str | None) -> None:
+    """Refuse columns that are not in the table, by the role that they were named for."""
+    names = table.data.column_names
+    for role, name in roles.items():
+        if name is not None and name not in names:
+            raise absent_column(name, names, role=role, source=table.name)
+
+
 def _free_name(wish: str, taken: Sequence[str]) -> str:
     while wish in taken:
         wish += "_"
@@ -74,8 +82,6 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
     """The moment of each row, as a number."""
     if name is None:
         return None
-    if name not in table.data.column_names:
-        raise OptionError(f"time column {quoted(name)} is not in {table.name}. Check its name.")
     if name in data.schema.names and data.X[name].dtype.kind != "O":
         return as_floats(data.X[[name]])[:, 0]
     column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()

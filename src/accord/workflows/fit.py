@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from accord._progress import Progress, parts, silent
 from accord._types import Floats
 from accord.tables import DecimalMark, OptionError, quoted, read_table
-from accord.tabular import Assessment, Bounds, Effort, Group, TableRegressor
+from accord.tabular import Assessment, Bounds, Effort, RowGroup, TableRegressor
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 
@@ -50,7 +50,7 @@ class FitResult:
             for level in sorted({*_LEVELS, self.held_out.coverage})
         ]
 
-    def quarters(self) -> list[Group]:
+    def quarters(self) -> list[RowGroup]:
         """Coverage and width from small to large predictions."""
         return self.held_out.groups(self.held_out.mean, QUARTILES)
 
@@ -116,7 +116,7 @@ def fit_table(
         target: The column to predict.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
-        encoding, delimiter, decimal: Of a CSV file; found out unless given.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
 
     All others are those of :class:`TableRegressor`; ``time_column`` is its ``time`` and ``seed``

@@ -248,5 +248,7 @@ def _belief(found: Assessment) -> Verdict:
     """Can the stated uncertainty be believed, and is it narrow enough to be of use?"""
     judged, use = reliability(found), use_of(found)
     return Verdict(
-        worst(judged.level, use.level), belief_sentence(judged), use.sentence("the observed values")
+        worst(judged.level, use.level),
+        belief_sentence(judged, use),
+        use.sentence("the observed values"),
     )
