@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from accord.cli import application
-from accord.workflows import FitResult
+from accord.workflows import DemoResult, FitResult, PredictResult
 
 QUICK = ["--effort", "quick"]
 Run = Callable[..., Result]
@@ -531,6 +531,20 @@ def test_compare_keeps_what_did_not_fail(
 
 
 # --- the rest ----------------------------------------------------------------------------------
+
+
+def test_demo_says_how_to_go_on(
+    run: Run, fitted: FitResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the command is in an environment of its own, which no shell finds."""
+    predicted = PredictResult(tmp_path / "p.csv", 20, 0, (), (), 0.1)
+    made = DemoResult(tmp_path, fitted, predicted, tmp_path / "report.html", ())
+    monkeypatch.setattr("accord.workflows.run_demo", lambda *_, **__: made)
+    monkeypatch.setattr("sys.argv", [".venv/bin/accord"])
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert ".venv/bin/accord fit table.csv --target COLUMN" in run("demo").stdout
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/accord")
+    assert "With your own table: accord fit table.csv" in run("demo").stdout
 
 
 def test_datasets(run: Run, tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ def explained(metric: Metric) -> str:
     return f"{metric.meaning}{unit}{better}"
 
 
-def _kept_together(value: Any) -> Any:
+def _kept_together(value: object) -> object:
     """No line break between a number and its percent sign."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return value.replace(" %", "\N{NO-BREAK SPACE}%")

@@ -224,7 +224,7 @@ def compare_methods(
         running(0.0, method.name)
         try:
             found, seconds = _run(method, folds, data, coverage, seed, running)
-        except Exception as error:  # whatever a peer raises is its own row, not the end
+        except Exception as error:  # the method gets a row that says so
             failures[method.name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
             continue
         for kind, judged in found.items():
