@@ -25,6 +25,21 @@ def number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def with_error(value: float, error: float) -> str:
+    """A value and its standard error, both to the second digit of the error.
+
+    >>> with_error(14.7391, 0.0016), with_error(266_812.0, 31_240.0), with_error(1.5, math.nan)
+    ('14.7391 ± 0.0016', '267,000 ± 31,000', '1.5')
+    """
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return number(value)
+    places = 1 - math.floor(math.log10(error))
+    if not -12 <= places <= 6:
+        return f"{number(value)} ± {number(error, 2)}"
+    shown = [f"{round(part, places):,.{max(0, places)}f}" for part in (value, error)]
+    return f"{shown[0]} ± {shown[1]}"
+
+
 def percent(share: float, decimals: int | None = None) -> str:
     """A share of one, with a decimal where it matters.
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
-from accord._wording import count, listed_plainly, number, written
+from accord._wording import count, listed_plainly, percent, with_error
 from accord.estimators import fit_together
 from accord.metrics import METRICS, Metric
 from accord.splits import OutlierSplit
@@ -76,13 +76,13 @@ class MethodScore:
         """A figure with its standard error.
 
         >>> MethodScore("a", "random", {"nll": 1.234}, {"nll": 0.05}, 1.0).cell(METRICS["nll"])
-        '1.23 ± 0.05'
+        '1.234 ± 0.050'
         """
         value, error = self.figures[metric.name], self.errors[metric.name]
-        if not np.isfinite(error):
-            return written(value, metric.format)
-        spread = f"{100 * error:.1f}" if metric.format == "percent" else number(error, 2)
-        return f"{written(value, metric.format)} ± {spread}"
+        if metric.format != "percent":
+            return with_error(value, error)
+        spread = f" ± {100 * error:.1f}" if np.isfinite(error) else ""
+        return f"{percent(value)}{spread}"
 
 
 @dataclass(frozen=True)
