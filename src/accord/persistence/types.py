@@ -47,7 +47,7 @@ TYPES: dict[str, str] = {
     "TableProfile": "accord.tabular:TableProfile",
     "PortfolioRegressor": "accord.portfolio:PortfolioRegressor",
     "JudgedModel": "accord.portfolio:JudgedModel",
-    "Entry": "accord.portfolio:Entry",
+    "LeaderboardEntry": "accord.portfolio:LeaderboardEntry",
     "Member": "accord.portfolio.blend:Member",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",
     "Calibration": "accord.portfolio.components:Calibration",

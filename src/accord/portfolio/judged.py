@@ -18,12 +18,12 @@ from accord._progress import Progress, silent
 from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, fit_together, target_knowledge
+from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import Part, held_out_parts, unusual_part
 from accord.portfolio.regressor import (
     FEWEST_ROWS,
     REFERENCES,
     UNUSUAL_SHARE,
-    Entry,
     HeldOut,
 )
 from accord.training import EpochReport
@@ -152,7 +152,7 @@ class JudgedModel:
         density = [np.asarray(part.dist.log_prob(y[part.rows])) for part in self.judged_]
         name, about = type(self.estimator).__name__, " ".join(repr(self.estimator).split())
         nll = -float(np.mean(np.concatenate(density)))
-        self.leaderboard_ = (Entry(name, about, nll, 1.0, seconds),)
+        self.leaderboard_ = (LeaderboardEntry(name, about, nll, 1.0, seconds),)
         self.notes_: tuple[str, ...] = (
             f"Held-out rows were predicted by {len(self.judged_)} models with the same settings, "
             "each trained without them; the saved one was trained on all rows.",
