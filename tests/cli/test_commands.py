@@ -56,6 +56,32 @@ def files(folder: Path) -> set[str]:
 # --- fit ---------------------------------------------------------------------------------------
 
 
+def test_fit_with_the_method_of_the_paper(run: Run, table: Path, tmp_path: Path) -> None:
+    paper = (
+        "--method",
+        "bvm-paper",
+        "--epochs",
+        "1",
+        "--hidden",
+        "4,3",
+        "--predictive",
+        "smoothed",
+    )
+    result = run(
+        "fit", table, "--target", "price", *paper, "--rule", "within 5 or error inside 9 11"
+    )
+    assert result.exit_code == 0, result.output
+    assert files(tmp_path) >= {"model.accord", "report.html", "report.json"}
+    assert "What was trained" in (tmp_path / "report.html").read_text()
+    engine = accord.load(tmp_path / "model.accord").engine_.estimator_
+    assert (engine.epochs, engine.hidden, engine.predictive) == (1, (4, 3), "smoothed")
+    assert engine.rule == "within 5 or error inside 9 11"
+    assert engine.optimizer == "adamw"
+    assert run("predict", "model.accord", table, "-o", "out.csv").exit_code == 0
+    assert np.isfinite(pd.read_csv(tmp_path / "out.csv")["std"]).all()
+    assert run("evaluate", "model.accord", table, "--no-report").exit_code == 0
+
+
 def test_fit_writes_model_and_report_and_a_summary(run: Run, table: Path, tmp_path: Path) -> None:
     result = run("fit", table, "--target", "price", *QUICK)
     assert result.exit_code == 0, result.output
@@ -328,8 +354,20 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     ),
     "method": (
         ["compare", "t.csv", "-t", "y", "--method", "BVN"],
-        "method must be one of 'Portfolio', 'BVM', 'Deep ensemble', 'MSE ensemble', 'MC dropout', "
-        "'PBP', 'Evidential', 'NGBoost' and 'CatBoost', got 'BVN'.",
+        "method must be one of 'portfolio', 'bvm', 'bvm-paper', 'deep-ensemble', 'mse-ensemble', "
+        "'mc-dropout', 'pbp', 'evidential', 'ngboost' and 'catboost', got 'BVN'. Did you mean "
+        "'bvm'?",
+    ),
+    "an option of another method": (
+        ["fit", "t.csv", "-t", "y", "--hidden", "50"],
+        "hidden must be an option of the method, got one for 'portfolio', which has 'effort', "
+        "'time_budget', 'tolerance' and 'bounds'. Leave it out, or use a method that has it: "
+        "'bvm', 'bvm-paper', 'deep-ensemble', 'mse-ensemble', 'mc-dropout', 'pbp' and "
+        "'evidential'.",
+    ),
+    "layers": (
+        ["fit", "t.csv", "-t", "y", "--method", "bvm-paper", "--hidden", "50x"],
+        "Invalid value for '--hidden': '50x' is no list of layers. Write 50, or 50,50 for two.",
     ),
 }
 

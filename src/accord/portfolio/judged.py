@@ -21,7 +21,6 @@ from accord.estimators import DistributionalRegressor, fit_together, target_know
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import Part, held_out_parts, unusual_part
 from accord.portfolio.regressor import (
-    FEWEST_ROWS,
     REFERENCES,
     UNUSUAL_SHARE,
     HeldOut,
@@ -79,7 +78,6 @@ class JudgedModel:
         """
         start = clock.perf_counter()
         progress = progress or silent
-        _check_rows(y)
         options = {"y_tolerance": y_tolerance, "y_lower": y_lower, "y_upper": y_upper}
         known = {name: np.asarray(v) for name, v in options.items() if v is not None}
         self._check_taken(known)
@@ -158,14 +156,6 @@ class JudgedModel:
             "each trained without them; the saved one was trained on all rows.",
             "Predictions are the method's own: not calibrated, not kept within bounds, and wider "
             "away from the data only as far as the method itself does that.",
-        )
-
-
-def _check_rows(y: Floats) -> None:
-    if len(y) < FEWEST_ROWS:
-        raise ValueError(
-            f"at least {FEWEST_ROWS} rows are needed to hold some out, got {len(y)}. "
-            "Fit the estimator by itself."
         )
 
 

@@ -48,7 +48,7 @@ from accord.trust import Growth, Proximity
 
 Bounds = tuple[float | None, float | None]
 
-FEWEST_ROWS = 8
+_FEWEST_ROWS = 8
 # Rows among which neighbours are sought.
 REFERENCES = 5_000
 # A row is called unusual if fewer than this share of the training rows lie as far from the others.
@@ -193,9 +193,9 @@ class PortfolioRegressor(DistributionalRegressor):
                 f"y must be one target per row, got {targets.shape[1]}. Fit one model per target."
             )
         target = targets[:, 0]
-        if len(target) < FEWEST_ROWS:
+        if len(target) < _FEWEST_ROWS:
             raise ValueError(
-                f"at least {FEWEST_ROWS} rows are needed to hold some out, got n_samples = "
+                f"at least {_FEWEST_ROWS} rows are needed to hold some out, got n_samples = "
                 f"{len(target)}. Use BVMRegressor for fewer."
             )
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)

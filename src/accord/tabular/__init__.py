@@ -2,8 +2,9 @@
 
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import ModelCard, make_card
+from accord.tabular.engines import Bounds, Effort
 from accord.tabular.profile import TableProfile, as_floats
-from accord.tabular.regressor import Bounds, Effort, TableRegressor
+from accord.tabular.regressor import TableRegressor
 
 __all__ = [
     "Assessment",
