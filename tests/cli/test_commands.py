@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+import accord
 from accord.cli import application
 from accord.workflows import DemoResult, FitResult, PredictResult
 
@@ -75,10 +76,10 @@ def test_fit_with_the_method_of_the_paper(run: Run, table: Path, tmp_path: Path)
     assert "What was trained" in (tmp_path / "report.html").read_text()
     engine = accord.load(tmp_path / "model.accord").engine_.estimator_
     assert (engine.epochs, engine.hidden, engine.predictive) == (1, (4, 3), "smoothed")
-    assert engine.rule == "within 5 or error inside 9 11"
+    assert engine.rule == rule
     assert engine.optimizer == "adamw"
     assert run("predict", "model.accord", table, "-o", "out.csv").exit_code == 0
-    assert np.isfinite(pd.read_csv(tmp_path / "out.csv")["std"]).all()
+    assert (pd.read_csv(tmp_path / "out.csv")["std"] > 0).all()
     assert run("evaluate", "model.accord", table, "--no-report").exit_code == 0
 
 
