@@ -58,19 +58,10 @@ def files(folder: Path) -> set[str]:
 
 
 def test_fit_with_the_method_of_the_paper(run: Run, table: Path, tmp_path: Path) -> None:
-    paper = (
-        "--method",
-        "bvm-paper",
-        "--epochs",
-        "1",
-        "--hidden",
-        "4,3",
-        "--predictive",
-        "smoothed",
-    )
-    result = run(
-        "fit", table, "--target", "price", *paper, "--rule", "within 5 or error inside 9 11"
-    )
+    rule = "within 5 or error inside 9 11"
+    paper = ("--method", "bvm-paper", "--epochs", "1", "--hidden", "4,3")
+    more = ("--predictive", "smoothed", "--rule", rule)
+    result = run("fit", table, "--target", "price", *paper, *more)
     assert result.exit_code == 0, result.output
     assert files(tmp_path) >= {"model.accord", "report.html", "report.json"}
     assert "What was trained" in (tmp_path / "report.html").read_text()
