@@ -18,6 +18,7 @@ from accord._types import Bools, Floats, Indices
 from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated, Truncated
 from accord.estimators import DistributionalRegressor, target_knowledge
+from accord.explanation import Receipts
 from accord.portfolio.blend import (
     Member,
     Prediction,
@@ -45,6 +46,7 @@ from accord.portfolio.folds import (
     time_parts,
 )
 from accord.portfolio.local import Evidence, choose_tolerance, feature_weights, growth_at
+from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, extreme, resolution
@@ -431,6 +433,21 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d) → (N,).
         """
         return np.asarray(self.growth_(self._checked(X)) > self.threshold_)
+
+    def explain_uncertainty(
+        self, X: Any, *, coverage: float = 0.95, permutations: int = 0, random_state: int = 0
+    ) -> Receipts:
+        """Why each interval is as wide as it is: its parts, by feature, and what would narrow it.
+
+        Noise, disagreement and distance, and distance by feature, are exact and quick. With
+        ``permutations`` (64 are many), noise and disagreement are split by feature too, as Shapley
+        values with standard errors: about ``permutations`` × (features + 1) predictions per row.
+
+        **Shape**: X (N, d).
+        """
+        return array_receipts(
+            self, X, coverage=coverage, permutations=permutations, seed=random_state
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

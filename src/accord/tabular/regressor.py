@@ -17,6 +17,7 @@ from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import stated_half_width
+from accord.explanation import Receipts
 from accord.portfolio import HeldOut, PortfolioRegressor
 from accord.tables import (
     Schema,
@@ -34,6 +35,7 @@ from accord.tables import (
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.profile import TableProfile
+from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import groups_of, named, order_of, with_roles
 
 Effort = Literal["quick", "standard", "best"]
@@ -75,6 +77,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         held_out_: An :class:`Assessment` of the training rows, each predicted by models that had
             not seen it. Not saved with the model.
         shifted_: The same for the most unusual rows, by models that had seen none of their kind.
+        reference_rows_: The training rows among which neighbours are sought, numbered from 1.
         notes_: What was noticed and decided, in plain sentences.
 
     Example:
@@ -231,6 +234,50 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             index=X.index if isinstance(X, pd.DataFrame) else None,
         )
 
+    def explain_uncertainty(
+        self,
+        X: Any,
+        *,
+        coverage: float | None = None,
+        permutations: int = 0,
+        random_state: int = 0,
+    ) -> Receipts:
+        """Why each interval is as wide as it is: its parts, by column, and what would narrow it.
+
+        Noise, disagreement and distance, and distance by column, are exact and quick. With
+        ``permutations`` (64 are many), noise and disagreement are split by column too, as Shapley
+        values with standard errors, and the gain of filling in each missing value is estimated:
+        about ``permutations`` × (columns + 1) predictions per row.
+        """
+        frame = self._conformed(X)[0]
+        return self.explain_conformed(
+            frame.set_axis(X.index) if isinstance(X, pd.DataFrame) else frame,
+            coverage=coverage,
+            permutations=permutations,
+            random_state=random_state,
+        )
+
+    def explain_conformed(
+        self,
+        X: pd.DataFrame,
+        *,
+        coverage: float | None = None,
+        permutations: int = 0,
+        random_state: int = 0,
+    ) -> Receipts:
+        """The same for a frame that has the schema's columns and types already."""
+        check_is_fitted(self, "portfolio_")
+        return table_receipts(
+            self.portfolio_,
+            self.preprocessor_,
+            self.profile_,
+            X,
+            reference_numbers=self.reference_rows_,
+            coverage=self.coverage if coverage is None else coverage,
+            permutations=permutations,
+            seed=random_state,
+        )
+
     def is_unusual(self, X: Any) -> Bools:
         """Whether a row is unlike those that the model has learnt from.
 
@@ -360,6 +407,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.shifted_ = self._assessed(data, self.portfolio_.shifted_)
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
+        self.reference_rows_ = data.rows[self.portfolio_.proximity_.reference_rows_]
         some = np.random.default_rng(0).permutation(len(data.y))[:_REMEMBERED_ROWS]
         self.remembered_ = np.sort(_hashes(data.X.iloc[some], data.y[some]))
         card = make_card(

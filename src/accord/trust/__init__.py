@@ -1,7 +1,7 @@
 """How far a row is from the data that a model has learnt from, and what follows from that."""
 
 from accord.trust.growth import Growth
-from accord.trust.proximity import Proximity
+from accord.trust.proximity import Neighbors, Proximity
 from accord.trust.score import TrustScore
 
-__all__ = ["Growth", "Proximity", "TrustScore"]
+__all__ = ["Growth", "Neighbors", "Proximity", "TrustScore"]
