@@ -12,7 +12,9 @@ from scipy.special import log_ndtr
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize(("guide", "examples"), [("validation.md", 20), ("receipts.md", 12)])
+@pytest.mark.parametrize(
+    ("guide", "examples"), [("validation.md", 20), ("receipts.md", 12), ("guard.md", 8)]
+)
 def test_guide_runs(guide: str, examples: int) -> None:
     text = (DOCS / guide).read_text()
     blocks = re.findall(r"```pycon\n(.*?)```", text, flags=re.S)

@@ -2,6 +2,7 @@
 
 from accord.tabular.assessment import Assessment, Group
 from accord.tabular.card import ModelCard, make_card
+from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.profile import TableProfile, as_floats
 from accord.tabular.regressor import Bounds, Effort, TableRegressor
 
@@ -10,9 +11,11 @@ __all__ = [
     "Bounds",
     "Effort",
     "Group",
+    "GuardedRegressor",
     "ModelCard",
     "TableProfile",
     "TableRegressor",
     "as_floats",
+    "guard",
     "make_card",
 ]

@@ -32,6 +32,7 @@ from accord.tables import (
     read_table,
     suspects,
 )
+from accord.tabular.answers import framed, uncertainty_frame
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.profile import TableProfile
@@ -205,7 +206,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         share = self.coverage if coverage is None else coverage
         check_probability("coverage", share, strict=True)
-        return _framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
+        return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
 
     def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> Any:
         """Quantiles at the levels ``alpha``, each in (0, 1).
@@ -214,7 +215,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         levels = np.atleast_1d(np.asarray(alpha, dtype=float))
         values = np.asarray(self.predict_dist(X).quantile(levels))
-        return _framed(X, values, [f"{level:g}" for level in levels])
+        return framed(X, values, [f"{level:g}" for level in levels])
 
     def predict_uncertainty(self, X: Any) -> pd.DataFrame:
         """Where the uncertainty of each row comes from, as standard deviations.
@@ -222,17 +223,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Columns: ``mean``; ``noise`` in the data; ``disagreement`` between networks; ``distance``
         from the training rows; ``total``, the root of the sum of their squares.
         """
-        dist = self.predict_dist(X)
-        return pd.DataFrame(
-            {
-                "mean": np.asarray(dist.mean),
-                "noise": np.asarray(dist.noise),
-                "disagreement": np.asarray(dist.disagreement),
-                "distance": np.asarray(dist.distance),
-                "total": np.asarray(dist.std),
-            },
-            index=X.index if isinstance(X, pd.DataFrame) else None,
-        )
+        return uncertainty_frame(self.predict_dist(X), X)
 
     def explain_uncertainty(
         self,
@@ -464,10 +455,3 @@ def _hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
     """A number per row that equal rows share, features and target."""
     hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
     return np.asarray(hashed, dtype=np.uint64)
-
-
-def _framed(X: Any, values: Floats, names: list[str]) -> Any:
-    """``values`` as a DataFrame with the index of ``X`` if that is one."""
-    if not isinstance(X, pd.DataFrame):
-        return values
-    return pd.DataFrame(values, index=X.index, columns=names)
