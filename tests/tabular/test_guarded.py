@@ -121,6 +121,20 @@ def test_pipelines_on_frames_with_text_and_gaps() -> None:
     assert found.is_unusual(new).tolist() == [False, False, True]
 
 
+@pytest.mark.parametrize("names", [["row", "constant", "x"], [0, 1, 2]])
+def test_constant_columns_are_for_the_model_only(names: list[object]) -> None:
+    rng = np.random.default_rng(4)
+    values = np.column_stack([np.arange(60.0), np.ones(60), rng.normal(size=60)])
+    frame = pd.DataFrame(values, columns=names)
+    y = values[:, 2] + 0.1 * rng.normal(size=60)
+    found = guard(LinearRegression(), random_state=0).fit(frame, y)
+    assert found.models_[0].n_features_in_ == 3
+    other = frame.head(1).copy()
+    other[names[1]] = 1e6  # nothing is known about what a constant means when it changes
+    assert found.is_unusual(other).tolist() == found.is_unusual(frame.head(1)).tolist()
+    assert found.predict_interval(frame.tail(3)).index.tolist() == [57, 58, 59]
+
+
 def test_the_same_seed_gives_the_same_guard(guarded: GuardedRegressor) -> None:
     again = clone(guarded).fit(X, Y)
     np.testing.assert_array_equal(
@@ -147,5 +161,7 @@ def test_bad_input_is_refused() -> None:
         guard(LinearRegression()).fit(X[:10], Y[:10])
     with pytest.raises(ValueError, match="y must be finite"):
         guard(LinearRegression()).fit(X, np.where(np.arange(500) == 3, np.nan, Y))
+    with pytest.raises(ValueError, match="at least 2 groups to hold some out, got 1"):
+        guard(LinearRegression()).fit(X, Y, groups=np.zeros(500))
     with pytest.raises(ValueError, match="as many rows, got 500 and 499"):
         guard(LinearRegression()).fit(X, Y[1:])

@@ -21,7 +21,15 @@ from accord.distributions import Distribution, RankCalibrated
 from accord.portfolio.blend import Member, Prediction, distribution_of, with_common_factor
 from accord.portfolio.components import Components, calibrated
 from accord.portfolio.folds import Part, shifted_parts
-from accord.portfolio.local import Evidence, choose_tolerance, feature_weights, growth_at
+from accord.portfolio.local import (
+    REFERENCES,
+    SHIFTED_ROWS,
+    UNUSUAL_SHARE,
+    Evidence,
+    choose_tolerance,
+    feature_weights,
+    growth_at,
+)
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
 from accord.portfolio.selection import greedy_weights
@@ -34,9 +42,6 @@ _RECIPES = (
         "short", "two layers of 64, trained briefly", hidden=(64, 64), steps=600, seeds=1
     ),
 )
-_REFERENCES = 5_000
-_UNUSUAL_SHARE = 0.05
-_SHIFTED_ROWS = 40
 # A prediction farther than this from the bulk of the targets, in their deviations, counts as
 # lying there, so that every answer is finite.
 _FARTHEST = 1e6
@@ -197,16 +202,16 @@ class Residuals:
         held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
         # rounding may put a probability just above 1
         self.levels_ = np.sort(np.clip(np.abs(2 * np.asarray(held_out.cdf(rows.y)) - 1), 0.0, 1.0))
-        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
+        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
 
     def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=_REFERENCES)
+        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
 
     def _shifted(
         self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
     ) -> list[Evidence]:
         """Parts unlike the rest, by a model and networks that had seen none of them."""
-        if len(rows.y) < _SHIFTED_ROWS:
+        if len(rows.y) < SHIFTED_ROWS:
             return []
         parts = shifted_parts(rows.x, rows.changes, seed=seed)
         means = [elsewhere(part) for part in parts]

@@ -4,7 +4,8 @@ from accord.tabular.assessment import Assessment, Group
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.profile import TableProfile, as_floats
-from accord.tabular.regressor import Bounds, Effort, TableRegressor
+from accord.tabular.regressor import Effort, TableRegressor
+from accord.tabular.roles import Bounds
 
 __all__ = [
     "Assessment",

@@ -218,10 +218,12 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         return target
 
     def _learn_encoding(self, X: Any, y: Floats) -> Floats:
-        """Numbers that distances and networks need, whatever the model itself is given."""
+        """Numbers that distances and networks need, whatever the model itself is given.
+
+        Constant columns and row numbers tell no row from another and are left out of these.
+        """
         table, roles = with_roles(X, {"target": y})
-        names = [name for name in table.data.column_names if name != roles["target"]]
-        data = prepare_training(table, target=roles["target"], use=names)
+        data = prepare_training(table, target=roles["target"])
         self._schema = data.schema.to_dict()
         self.encoder_ = make_preprocessor(data.schema, random_state=0)
         return np.asarray(self.encoder_.fit_transform(data.X, data.y), dtype=np.float64)
@@ -241,7 +243,10 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
             together = np.unique(np.asarray(groups), return_inverse=True)[1]
         parts = random_parts(np.asarray(together), fold_count(len(y)), seed=seed)
         if len(parts) < 2:
-            raise ValueError(f"the rows must form at least 2 groups, got {len(parts)}.")
+            raise ValueError(
+                f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
+                "Give other groups, or none."
+            )
         return parts
 
     def _held_out(self, X: Any, parts: Sequence[Part]) -> Floats:
@@ -260,9 +265,12 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         columns = Columns.of(self.encoder_.feature_names())
         before = self._of_frame(some, X)
         change = np.zeros(len(columns))
-        for place, name in enumerate(columns.names):
+        label = {str(name): name for name in frame.columns}
+        for place, text in enumerate(columns.names):
+            name = label[text]
             values = some[name].to_numpy()[random.permutation(len(some))]
-            mixed = some.assign(**{name: values}).astype(some.dtypes)
+            mixed = some.copy()
+            mixed[name] = pd.Series(values, index=some.index, dtype=some[name].dtype)
             change[place] = np.abs(self._of_frame(mixed, X) - before).mean()
         return change[columns.owner]
 

@@ -37,10 +37,9 @@ from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.profile import TableProfile
 from accord.tabular.receipts import table_receipts
-from accord.tabular.roles import groups_of, named, order_of, with_roles
+from accord.tabular.roles import Bounds, checked_bounds, groups_of, named, order_of, with_roles
 
 Effort = Literal["quick", "standard", "best"]
-Bounds = tuple[float | None, float | None]
 
 _EFFORTS = ("quick", "standard", "best")
 # Enough training rows are remembered, by hash, to notice when a model is tested on them.
@@ -374,7 +373,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _bounds_of(self, data: TrainingData) -> tuple[Bounds | None, tuple[str, ...]]:
         if self.bounds != "detect":
-            return (None if self.bounds is None else _checked_bounds(self.bounds)), ()
+            return (None if self.bounds is None else checked_bounds(self.bounds)), ()
         if data.y[data.exact].min() < 0:
             return None, ()
         return (0.0, None), (
@@ -435,20 +434,6 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         conformed = conform(table.data, schema, source=table.name)
         return conformed[0], conformed[2]
-
-
-def _checked_bounds(bounds: Any) -> Bounds:
-    try:
-        low, high = bounds
-        ends = [None if end is None else float(end) for end in (low, high)]
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
-            "Use (0, None) for values that cannot be negative."
-        ) from None
-    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
-        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
-    return ends[0], ends[1]
 
 
 def _hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:

@@ -1,4 +1,4 @@
-"""Columns with a role of their own: the target and its kin, groups, time."""
+"""Columns with a role of their own: the target, its kin and its bounds, groups, time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 from accord._types import Floats
 from accord.tables import OptionError, Table, TableError, TrainingData, quoted, read_table
 from accord.tabular.profile import as_floats
+
+Bounds = tuple[float | None, float | None]
 
 
 def named(X: NDArray[Any]) -> pd.DataFrame:
@@ -81,3 +83,18 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
             f"{quoted(column.iloc[0], limit=40)}. Name another column."
         )
     return moments
+
+
+def checked_bounds(bounds: Any) -> Bounds:
+    """The lowest and the highest value that a target can have, either None."""
+    try:
+        low, high = bounds
+        ends = [None if end is None else float(end) for end in (low, high)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
+            "Use (0, None) for values that cannot be negative."
+        ) from None
+    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
+        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
+    return ends[0], ends[1]
