@@ -17,6 +17,7 @@ from accord._types import Bools, Floats, Indices
 from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
+from accord.explanation import Receipts
 from accord.portfolio.blend import (
     Member,
     Prediction,
@@ -42,7 +43,16 @@ from accord.portfolio.folds import (
     thinned,
     time_parts,
 )
-from accord.portfolio.local import Evidence, choose_tolerance, feature_weights, growth_at
+from accord.portfolio.local import (
+    REFERENCES,
+    SHIFTED_ROWS,
+    UNUSUAL_SHARE,
+    Evidence,
+    choose_tolerance,
+    feature_weights,
+    growth_at,
+)
+from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, extreme, resolution
@@ -53,12 +63,6 @@ from accord.trust import Growth, Proximity
 Bounds = tuple[float | None, float | None]
 
 _FEWEST_ROWS = 8
-# Rows among which neighbours are sought.
-_REFERENCES = 5_000
-# A row is called unusual if fewer than this share of the training rows lie as far from the others.
-_UNUSUAL_SHARE = 0.05
-# Where shifted parts say how wide unusual rows must be, they need some rows.
-_SHIFTED_ROWS = 40
 # Below this many rows, products of all models are small enough for one thread.
 _FEW_ROWS = 2_000
 # Held-out rows that a choice is made on, and rows that are asked about in all.
@@ -323,7 +327,7 @@ class PortfolioRegressor(DistributionalRegressor):
         # rounding may put a probability just above 1
         needed = np.clip(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1), 0.0, 1.0)
         self.levels_ = np.sort(needed)
-        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
+        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
         unusual = self.growth_.leave_one_out()[used] > self.threshold_
         self.held_out_ = HeldOut(used, self._finished(held_out, needed), unusual)
         self.judged_ = tuple(
@@ -353,13 +357,13 @@ class PortfolioRegressor(DistributionalRegressor):
             )
 
     def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=_REFERENCES)
+        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
 
     def _shifted(
         self, table: Table, changes: Floats, seed: int, clock: Clock
     ) -> list[tuple[Indices, Evidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
-        if len(table) < _SHIFTED_ROWS:
+        if len(table) < SHIFTED_ROWS:
             return []
         parts = shifted_parts(table.x, changes, seed=seed)
         parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
@@ -420,6 +424,21 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d) → (N,).
         """
         return np.asarray(self.growth_(self._checked(X)) > self.threshold_)
+
+    def explain_uncertainty(
+        self, X: Any, *, coverage: float = 0.95, permutations: int = 0, random_state: int = 0
+    ) -> Receipts:
+        """Why each interval is as wide as it is: its parts, by feature, and what would narrow it.
+
+        Noise, disagreement and distance, and distance by feature, are exact and quick. With
+        ``permutations`` (64 are many), noise and disagreement are split by feature too, as Shapley
+        values with standard errors: about ``permutations`` × (features + 1) predictions per row.
+
+        **Shape**: X (N, d).
+        """
+        return array_receipts(
+            self, X, coverage=coverage, permutations=permutations, seed=random_state
+        )
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()

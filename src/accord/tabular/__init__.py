@@ -2,18 +2,22 @@
 
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import ModelCard, make_card
+from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.profile import TableProfile, as_floats
-from accord.tabular.regressor import Bounds, Effort, TableRegressor
+from accord.tabular.regressor import Effort, TableRegressor
+from accord.tabular.roles import Bounds
 
 __all__ = [
     "Assessment",
     "Bounds",
     "Effort",
+    "GuardedRegressor",
     "ModelCard",
     "RowGroup",
     "TableProfile",
     "TableRegressor",
     "as_floats",
+    "guard",
     "make_card",
     "point_figures",
 ]
