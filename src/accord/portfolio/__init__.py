@@ -1,8 +1,8 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
-from accord.portfolio.folds import Part, fold_count, random_parts
-from accord.portfolio.regressor import HeldOut, PortfolioRegressor
+from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
+from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 
 __all__ = [

@@ -1,7 +1,6 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -36,8 +35,10 @@ from accord.portfolio.crossfit import (
     work_of,
 )
 from accord.portfolio.folds import (
+    HeldOut,
     Part,
     fold_count,
+    own_and_rest,
     random_parts,
     shifted_parts,
     thinned,
@@ -71,18 +72,6 @@ _SELECTION_ROWS, _HELD_OUT_ROWS = 8_000, 20_000
 
 # Out-of-fold predictions are evidence about a model, not part of it, and are not saved.
 _EVIDENCE = ("held_out_", "judged_", "shifted_")
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Predictions for training rows by models that had not seen them.
-
-    **Shape**: all (n,); ``rows`` are places in the training data.
-    """
-
-    rows: Indices
-    dist: Distribution
-    unusual: Bools
 
 
 class PortfolioRegressor(DistributionalRegressor):
@@ -332,7 +321,7 @@ class PortfolioRegressor(DistributionalRegressor):
         self.held_out_ = HeldOut(used, self._finished(held_out, needed), unusual)
         self.judged_ = tuple(
             HeldOut(used[own], self._finished(held_out[own], needed[rest]), unusual[own])
-            for own, rest in _own_and_rest(used, parts)
+            for own, rest in own_and_rest(used, parts)
         )
         self.shifted_ = self.held_out_
         if shifted:
@@ -448,11 +437,3 @@ class PortfolioRegressor(DistributionalRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
-
-
-def _own_and_rest(used: Indices, parts: Sequence[Part]) -> Iterator[tuple[Indices, Indices]]:
-    """For each fold with rows in use, their places among these, and the places of the others."""
-    for part in parts:
-        own = np.isin(used, part.test)
-        if own.any() and not own.all():
-            yield np.flatnonzero(own), np.flatnonzero(~own)
