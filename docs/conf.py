@@ -15,6 +15,8 @@ project = "Accord"
 author = "The Accord developers"
 copyright = author
 version = release = __version__
+# "--" in an option is not a dash
+smartquotes = False
 
 extensions = [
     "myst_parser",

@@ -27,11 +27,11 @@ def command_page(name: str, command: click.Command) -> str:
 
 
 def _paragraphs(text: str) -> list[str]:
-    """The help's paragraphs; those that click must not wrap stay as they are."""
+    """The help's paragraphs; those whose lines belong apart stay as they are."""
     lines: list[str] = []
     for paragraph in text.split("\n\n"):
-        if paragraph.startswith("\b"):
-            lines += _code(paragraph.splitlines()[1:])
+        if "\b" in paragraph:  # click's mark for lines that must not be joined
+            lines += _code(paragraph.split("\b\n")[1].splitlines())
         else:
             lines += [_plain(" ".join(paragraph.split())), ""]
     return lines
