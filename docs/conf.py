@@ -31,6 +31,8 @@ exclude_patterns = ["_build", "_extensions", "examples"]
 # Attributes of one name in several classes: docstrings mean the one of their own class.
 suppress_warnings = ["ref.python"]
 
+# formulas stand in indented blocks
+highlight_language = "text"
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 
@@ -44,6 +46,7 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_use_ivar = True
 python_use_unqualified_type_names = True
+python_display_short_literal_types = True
 maximum_signature_line_length = 80
 
 sphinx_gallery_conf = {
@@ -56,6 +59,8 @@ sphinx_gallery_conf = {
     "show_memory": False,
     "write_computation_times": False,
     "thumbnail_size": (400, 280),
+    "capture_repr": (),  # what is printed is shown, not what the last line returns
+    "show_signature": False,
     "image_scrapers": ("figures.scrape",),
     "reset_modules": (),
 }

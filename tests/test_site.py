@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from html.parser import HTMLParser
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -58,6 +59,19 @@ class Page(HTMLParser):
         named = dict(attrs)
         self.places |= {value for key in ("id", "name") if (value := named.get(key))}
         self.links += [value for key in ("href", "src") if (value := named.get(key))]
+
+
+@pytest.mark.parametrize(
+    ("written", "marked"),
+    [
+        ("P(|ŷ − t| ≤ ε)", "P(\\|ŷ − t\\| ≤ ε)"),
+        ("shape (*, N) and (*, K)", "shape (\\*, N) and (\\*, K)"),
+        ("a *word* and **Shape**: ``x | y``", "a *word* and **Shape**: ``x | y``"),
+    ],
+)
+def test_mathematics_is_not_taken_for_marks(monkeypatch, written: str, marked: str) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
+    assert import_module("reference_pages").without_marks(written) == marked
 
 
 def test_links_lead_somewhere(site: Path) -> None:

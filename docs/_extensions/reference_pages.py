@@ -18,6 +18,7 @@ from accord.estimators import DistributionalRegressor
 FOLDER = "_generated/reference"
 # A name that several packages export is described in the first of these that has it.
 FIRST = ("tabular", "portfolio", "estimators", "agreement", "distributions")
+_COLON = "\ue000"  # stands for a colon while napoleon reads; occurs in no text
 
 
 def packages() -> list[str]:
@@ -95,7 +96,8 @@ def _is_text(node: ast.stmt) -> bool:
 def _inherited(value: type) -> list[str]:
     """Regressors show all they can do, but for what is scikit-learn's; others name their bases."""
     if not issubclass(value, DistributionalRegressor):
-        return ["   :show-inheritance:"]
+        ours = any(base.__module__.startswith("accord") for base in value.__bases__)
+        return ["   :show-inheritance:"] if ours else []
     foreign = [base.__name__ for base in value.__mro__ if not base.__module__.startswith("accord")]
     return [f"   :inherited-members: {', '.join(foreign)}"]
 
@@ -137,11 +139,21 @@ def plain_marks(
     app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
 ) -> None:
     """Docstrings write |x| and (*, N) as mathematics does: neither is a mark there."""
+    if what in ("property", "attribute") and lines:
+        # napoleon would take what stands before a colon for a type
+        lines[0] = lines[0].replace(": ", _COLON)
     in_session = False
     for place, line in enumerate(lines):
         in_session = line.lstrip().startswith(">>>") or (in_session and bool(line.strip()))
         if not in_session:
             lines[place] = without_marks(line)
+
+
+def restore_colons(
+    app: Sphinx, what: str, name: str, value: Any, options: Any, lines: list[str]
+) -> None:
+    """Undo what `plain_marks` did to keep a colon from napoleon."""
+    lines[:] = [line.replace(_COLON, ": ") for line in lines]
 
 
 def without_marks(text: str) -> str:
@@ -180,5 +192,6 @@ def setup(app: Sphinx) -> dict[str, bool]:
     app.connect("builder-inited", write_pages)
     # before napoleon turns sections into fields
     app.connect("autodoc-process-docstring", plain_marks, priority=400)
+    app.connect("autodoc-process-docstring", restore_colons, priority=600)
     app.connect("autodoc-skip-member", skip_requests)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
