@@ -26,6 +26,7 @@ extensions = [
     "sphinx_gallery.gen_gallery",
     "reference_pages",
     "command_pages",
+    "mathml",
 ]
 exclude_patterns = ["_build", "_extensions", "examples"]
 # Attributes of one name in several classes: docstrings mean the one of their own class.
@@ -81,5 +82,6 @@ html_theme = "furo"
 html_title = f"Accord {__version__}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_math_renderer = "mathml"
 html_copy_source = False
 html_show_sphinx = False

@@ -74,6 +74,14 @@ def test_mathematics_is_not_taken_for_marks(monkeypatch, written: str, marked: s
     assert import_module("reference_pages").without_marks(written) == marked
 
 
+def test_formulas_and_sessions_are_left_alone(monkeypatch) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
+    lines = ["text", ".. math::", "", "    |t|", "", "text", ">>> 1 | 2", "3", "", "text"]
+    assert [lines[k] for k in import_module("reference_pages").running_text(lines)] == [
+        *("text", "text", "", "text")
+    ]
+
+
 def test_links_lead_somewhere(site: Path) -> None:
     read = {path: Page(path) for path in pages(site)}
     broken = []

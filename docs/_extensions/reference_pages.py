@@ -4,6 +4,7 @@ import ast
 import inspect
 import pkgutil
 import re
+from collections.abc import Iterator
 from importlib import import_module
 from itertools import pairwise
 from pathlib import Path
@@ -142,11 +143,22 @@ def plain_marks(
     if what in ("property", "attribute") and lines:
         # napoleon would take what stands before a colon for a type
         lines[0] = lines[0].replace(": ", _COLON)
-    in_session = False
+    for place in running_text(lines):
+        lines[place] = without_marks(lines[place])
+
+
+def running_text(lines: list[str]) -> Iterator[int]:
+    """The places of lines that are neither part of a session nor of a displayed formula."""
+    in_session, formula = False, None
     for place, line in enumerate(lines):
+        indent = len(line) - len(line.lstrip())
         in_session = line.lstrip().startswith(">>>") or (in_session and bool(line.strip()))
-        if not in_session:
-            lines[place] = without_marks(line)
+        if line.lstrip().startswith(".. math::"):
+            formula = indent
+        elif formula is not None and line.strip() and indent <= formula:
+            formula = None
+        if not in_session and formula is None:
+            yield place
 
 
 def restore_colons(
