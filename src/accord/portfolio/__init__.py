@@ -1,7 +1,19 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
+from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
 from accord.portfolio.judged import JudgedModel
-from accord.portfolio.regressor import HeldOut, PortfolioRegressor
+from accord.portfolio.regressor import PortfolioRegressor
+from accord.portfolio.residuals import HeldOutRows, Residuals
 
-__all__ = ["HeldOut", "JudgedModel", "LeaderboardEntry", "PortfolioRegressor"]
+__all__ = [
+    "HeldOut",
+    "HeldOutRows",
+    "JudgedModel",
+    "LeaderboardEntry",
+    "Part",
+    "PortfolioRegressor",
+    "Residuals",
+    "fold_count",
+    "random_parts",
+]

@@ -19,12 +19,8 @@ from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, fit_together, target_knowledge
 from accord.portfolio.crossfit import LeaderboardEntry
-from accord.portfolio.folds import Part, held_out_parts, unusual_part
-from accord.portfolio.regressor import (
-    REFERENCES,
-    UNUSUAL_SHARE,
-    HeldOut,
-)
+from accord.portfolio.folds import HeldOut, Part, held_out_parts, unusual_part
+from accord.portfolio.local import REFERENCES, UNUSUAL_SHARE
 from accord.training import EpochReport
 from accord.trust import Growth, Proximity
 

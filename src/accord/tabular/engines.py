@@ -1,5 +1,6 @@
 """What learns behind a table: the portfolio, or one estimator in its place."""
 
+from collections.abc import Mapping
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -10,10 +11,10 @@ from accord._types import Floats
 from accord.estimators import DistributionalRegressor, stated_half_width
 from accord.portfolio import JudgedModel, PortfolioRegressor
 from accord.tables import TrainingData, quoted
+from accord.tabular.roles import Bounds, checked_bounds
 
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
 Effort = Literal["quick", "standard", "best"]
-Bounds = tuple[float | None, float | None]
 
 _EFFORTS = ("quick", "standard", "best")
 
@@ -37,16 +38,10 @@ def make_engine(
     return JudgedModel(own, random_state=random_state)
 
 
-def check_engine(
-    estimator: Any,
-    *,
-    effort: Any,
-    time_budget: float | None,
-    tolerance: float | str,
-    bounds: Any,
-) -> None:
+def check_engine(settings: Mapping[str, Any]) -> None:
     """Refuse settings of the portfolio for another engine, which has its own."""
-    check_choice("effort", effort, _EFFORTS)
+    estimator, bounds = settings["engine"], settings["bounds"]
+    check_choice("effort", settings["effort"], _EFFORTS)
     if estimator is None:
         return
     if not isinstance(estimator, DistributionalRegressor):
@@ -55,8 +50,8 @@ def check_engine(
             f"{type(estimator).__name__}. Use for instance BVMRegressor.preset('table1')."
         )
     given = {
-        "time_budget": time_budget is not None,
-        "tolerance": tolerance != "choose",
+        "time_budget": settings["time_budget"] is not None,
+        "tolerance": settings["tolerance"] != "choose",
         "bounds": bounds is not None and bounds != "detect",
     }
     for name in (name for name, is_given in given.items() if is_given):
@@ -74,7 +69,7 @@ def bounds_for(
     if estimator is not None or bounds is None:
         return None, ()
     if bounds != "detect":
-        return _checked_bounds(bounds), ()
+        return checked_bounds(bounds), ()
     if data.y[data.exact].min() < 0:
         return None, ()
     return (0.0, None), (
@@ -89,17 +84,3 @@ def tolerance_for(tolerance: float | str, data: TrainingData) -> Floats | None:
         return data.tolerance
     target_range = np.ptp(data.y[data.exact]).reshape(1)
     return np.full(len(data.y), stated_half_width(tolerance, target_range)[0])
-
-
-def _checked_bounds(bounds: Any) -> Bounds:
-    try:
-        low, high = bounds
-        ends = [None if end is None else float(end) for end in (low, high)]
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
-            "Use (0, None) for values that cannot be negative."
-        ) from None
-    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
-        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
-    return ends[0], ends[1]
