@@ -348,8 +348,7 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     "method": (
         ["compare", "t.csv", "-t", "y", "--method", "BVN"],
         "method must be one of 'portfolio', 'bvm', 'bvm-paper', 'deep-ensemble', 'mse-ensemble', "
-        "'mc-dropout', 'pbp', 'evidential', 'ngboost' and 'catboost', got 'BVN'. Did you mean "
-        "'bvm'?",
+        "'mc-dropout', 'pbp', 'evidential', 'ngboost' and 'catboost', got 'BVN'.",
     ),
     "an option of another method": (
         ["fit", "t.csv", "-t", "y", "--hidden", "50"],
