@@ -552,9 +552,10 @@ def test_standard_input_and_output(run: Run, model_file: Path, table: Path) -> N
 def test_compare(run: Run, table: Path, tmp_path: Path) -> None:
     result = run(
         *("compare", table, "-t", "price", "--splits", 2, "--method", "MSE ensemble"),
-        *("--method", "Deep ensemble", "-o", "scores.csv"),
+        *("--method", "deep-ensemble", "-o", "scores.csv"),
     )
     assert result.exit_code == 0, result.output
+    assert "MSE ensemble: networks trained by squared error" in " ".join(result.stdout.split())
     assert re.search(r"Deep ensemble\s+[\d.]+ ± [\d.]+", result.stdout)
     assert {"comparison.html", "scores.csv"} <= files(tmp_path)
 

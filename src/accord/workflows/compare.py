@@ -163,6 +163,7 @@ class CompareResult:
         return {
             "scores": self._lines(),
             "conclusion": self.conclusion(),
+            "about": self.about,
             "failures": self.failures,
             "not_installed": list(self.absent),
             "notes": list(self.notes),
@@ -202,8 +203,8 @@ def compare_methods(
 ) -> CompareResult:
     """Train every method on the same random splits and on as many outlier splits.
 
-    All see the same preprocessed features and use their own default settings. A method that fails
-    is reported as such, and the others are kept.
+    All see the same preprocessed features; each is trained with the settings that its ``about``
+    names. A method that fails is reported as such, and the others are kept.
     """
     start = time.perf_counter()
     progress = progress or silent
