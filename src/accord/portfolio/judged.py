@@ -134,12 +134,13 @@ class JudgedModel:
 
     def _check_taken(self, known: dict[str, Floats]) -> None:
         """Refuse what the estimator cannot make use of."""
-        taken = signature(type(self.estimator).fit).parameters
+        estimator: Any = self.estimator
+        taken = signature(estimator.fit).parameters
         for name in known:
             if name not in taken:
                 raise ValueError(
                     f"the estimator must take {name} in its fit, got a "
-                    f"{type(self.estimator).__name__}, which does not. Use a BVMRegressor."
+                    f"{type(estimator).__name__}, which does not. Use a BVMRegressor."
                 )
 
     def _describe(self, y: Floats, seconds: float) -> None:

@@ -150,9 +150,11 @@ def fit_table(
         "hidden": hidden,
         "epochs": epochs,
     }
+    learning = _learning(method, seed, {k: v for k, v in options.items() if v is not None})
+    if bounds is None:
+        learning["bounds"] = None
     model = TableRegressor(
-        **_learning(method, seed, {k: v for k, v in options.items() if v is not None}),
-        **({"bounds": None} if bounds is None else {}),
+        **learning,
         coverage=coverage,
         group=group,
         time=time_column,
