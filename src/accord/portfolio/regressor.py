@@ -32,7 +32,6 @@ from accord.portfolio.crossfit import (
     learnt_from,
     relevance,
     try_recipe,
-    work_of,
 )
 from accord.portfolio.folds import (
     HeldOut,
@@ -240,10 +239,11 @@ class PortfolioRegressor(DistributionalRegressor):
             censored=not table.measured.all(),
             rounding=table.rounding / scale,
         )
-        recipes.sort(key=lambda recipe: work_of(recipe, table, len(parts)))  # the cheapest first
+        size = (*table.x.shape, len(parts))
+        recipes.sort(key=lambda recipe: recipe.work(*size))  # the cheapest first
         candidates: list[Candidate] = []
         skipped = []
-        clock.plan([work_of(recipe, table, len(parts)) for recipe in recipes])
+        clock.plan([recipe.work(*size) for recipe in recipes])
         for recipe, work in zip(recipes, clock.works, strict=True):
             if candidates and not clock.affords(work):
                 skipped.append(recipe.name)
