@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
 
+import accord
 from accord.cli import application
 from accord.workflows import DemoResult, FitResult, PredictResult
 
@@ -55,6 +56,23 @@ def files(folder: Path) -> set[str]:
 
 
 # --- fit ---------------------------------------------------------------------------------------
+
+
+def test_fit_with_the_method_of_the_paper(run: Run, table: Path, tmp_path: Path) -> None:
+    rule = "within 5 or error inside 9 11"
+    paper = ("--method", "bvm-paper", "--epochs", "1", "--hidden", "4,3")
+    more = ("--predictive", "smoothed", "--rule", rule)
+    result = run("fit", table, "--target", "price", *paper, *more)
+    assert result.exit_code == 0, result.output
+    assert files(tmp_path) >= {"model.accord", "report.html", "report.json"}
+    assert "What was trained" in (tmp_path / "report.html").read_text()
+    engine = accord.load(tmp_path / "model.accord").engine_.estimator_
+    assert (engine.epochs, engine.hidden, engine.predictive) == (1, (4, 3), "smoothed")
+    assert engine.rule == rule
+    assert engine.optimizer == "adamw"
+    assert run("predict", "model.accord", table, "-o", "out.csv").exit_code == 0
+    assert (pd.read_csv(tmp_path / "out.csv")["std"] > 0).all()
+    assert run("evaluate", "model.accord", table, "--no-report").exit_code == 0
 
 
 def test_fit_writes_model_and_report_and_a_summary(run: Run, table: Path, tmp_path: Path) -> None:
@@ -329,8 +347,19 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     ),
     "method": (
         ["compare", "t.csv", "-t", "y", "--method", "BVN"],
-        "method must be one of 'Portfolio', 'BVM', 'Deep ensemble', 'MSE ensemble', 'MC dropout', "
-        "'PBP', 'Evidential', 'NGBoost' and 'CatBoost', got 'BVN'.",
+        "method must be one of 'portfolio', 'bvm', 'bvm-paper', 'deep-ensemble', 'mse-ensemble', "
+        "'mc-dropout', 'pbp', 'evidential', 'ngboost' and 'catboost', got 'BVN'.",
+    ),
+    "an option of another method": (
+        ["fit", "t.csv", "-t", "y", "--hidden", "50"],
+        "hidden must be an option of the method, got one for 'portfolio', which has 'effort', "
+        "'time_budget', 'tolerance' and 'bounds'. Leave it out, or use a method that has it: "
+        "'bvm', 'bvm-paper', 'deep-ensemble', 'mse-ensemble', 'mc-dropout', 'pbp' and "
+        "'evidential'.",
+    ),
+    "layers": (
+        ["fit", "t.csv", "-t", "y", "--method", "bvm-paper", "--hidden", "50x"],
+        "Invalid value for '--hidden': '50x' is no list of layers. Write 50, or 50,50 for two.",
     ),
 }
 
@@ -523,9 +552,10 @@ def test_standard_input_and_output(run: Run, model_file: Path, table: Path) -> N
 def test_compare(run: Run, table: Path, tmp_path: Path) -> None:
     result = run(
         *("compare", table, "-t", "price", "--splits", 2, "--method", "MSE ensemble"),
-        *("--method", "Deep ensemble", "-o", "scores.csv"),
+        *("--method", "deep-ensemble", "-o", "scores.csv"),
     )
     assert result.exit_code == 0, result.output
+    assert "MSE ensemble: networks trained by squared error" in " ".join(result.stdout.split())
     assert re.search(r"Deep ensemble\s+[\d.]+ ± [\d.]+", result.stdout)
     assert {"comparison.html", "scores.csv"} <= files(tmp_path)
 

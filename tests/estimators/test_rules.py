@@ -94,7 +94,8 @@ def loss_of(rule: Rule, family: str, dist=None) -> tuple[np.ndarray, np.ndarray,
     def by_raw(raw):
         return _Loss.apply(raw, objective, columns)
 
-    assert gradcheck(by_raw, (raw.requires_grad_(),), rtol=1e-4, atol=1e-6)
+    # along random directions: all of them would take as many evaluations as there are outputs
+    assert gradcheck(by_raw, (raw.requires_grad_(),), rtol=1e-4, atol=1e-6, fast_mode=True)
     return loss[0, :, 0].numpy(), expected, objective
 
 
@@ -209,12 +210,12 @@ def test_a_rule_without_a_density_is_refused_unless_the_model_predicts(name) -> 
 
 def test_learns_from_targets_with_an_error_of_their_own() -> None:
     """With all scatter explained by ρ(y), less noise is left to the networks."""
-    x = np.random.default_rng(1).uniform(-2, 2, (200, 1))
-    y = np.sin(2 * x[:, 0]) + np.random.default_rng(2).laplace(scale=0.3, size=200)
-    settings = {**SETTINGS, "epochs": 60, "learning_rate": 1e-2}
+    x = np.random.default_rng(1).uniform(-2, 2, (100, 1))
+    y = np.sin(2 * x[:, 0]) + np.random.default_rng(2).laplace(scale=0.3, size=100)
+    settings = {**SETTINGS, "epochs": 25, "learning_rate": 3e-2}
     plain = BVMRegressor(tolerance=0.0, **settings).fit(x, y)
     aware = BVMRegressor(tolerance=0.0, **settings).fit(x, y, y_dist=Laplace(y, 0.3))
-    assert np.mean(aware.predict_dist(x).noise) < 0.6 * np.mean(plain.predict_dist(x).noise)
+    assert np.mean(aware.predict_dist(x).noise) < 0.75 * np.mean(plain.predict_dist(x).noise)
     assert aware.rule_error_ > 0
 
 

@@ -19,6 +19,17 @@ from sklearn.preprocessing import StandardScaler
 
 import accord
 from accord import BVMRegressor
+from accord.agreement import (
+    Asymmetric,
+    AtLeast,
+    AtMost,
+    ErrorInside,
+    Exact,
+    Inside,
+    Rule,
+    Within,
+    WithinRelative,
+)
 from accord.persistence import ModelFileError, read_metadata, read_version, save
 from accord.persistence import types as registry
 
@@ -175,7 +186,7 @@ def test_the_fitted_state_is_numpy(model: BVMRegressor) -> None:
 def test_what_cannot_be_loaded_is_not_saved(tmp_path: Path, extra: Any) -> None:
     pipeline = make_pipeline(StandardScaler())
     pipeline.extra = extra
-    with pytest.raises(TypeError, match="types that accord knows, got "):
+    with pytest.raises(TypeError, match=r"types that accord knows, got |holds no code, got "):
         save(pipeline, tmp_path / "m.accord")
     assert os.listdir(tmp_path) == []
 
@@ -215,3 +226,45 @@ def test_a_model_too_large_to_describe_is_refused_when_it_is_saved(tmp_path: Pat
     with pytest.raises(ValueError, match=r"cannot be saved: .* at most"):
         save(scaler, tmp_path / "m.accord")
     assert issubclass(ModelFileError, ValueError)
+
+
+RULES = [
+    Exact(),
+    Within(0.5),
+    WithinRelative(0.05),
+    Asymmetric(below=0.1, above=np.inf),
+    ErrorInside(-np.inf, 0.2),
+    AtLeast(),
+    AtMost(),
+    Inside(-1.0, 2.0),
+    Within(np.array([0.1, 0.2])),
+    ~(Within(0.3) | ErrorInside(0.9, 1.1)) & AtLeast(),
+]
+
+
+@pytest.mark.parametrize("rule", RULES, ids=str)
+def test_a_rule_comes_back_as_it_was(rule: Rule, tmp_path: Path) -> None:
+    save(BVMRegressor(rule=rule), tmp_path / "m.accord")
+    loaded = accord.load(tmp_path / "m.accord").rule
+    assert loaded == rule
+    assert repr(loaded) == repr(rule)
+    y_hat, y = np.array([1.2, -0.4]), np.array([1.0, 1.0])
+    np.testing.assert_array_equal(loaded(y_hat, y), rule(y_hat, y))
+
+
+def test_every_rule_but_callables_is_on_the_list() -> None:
+    unknown = {rule for rule in Rule.__subclasses__() if rule.__name__ not in registry.TYPES}
+    assert {rule.__name__ for rule in unknown} == {"Custom"}
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, Rule.from_callable, lambda f: Within(1.0) & f])
+def test_a_callable_rule_is_refused_with_what_to_do(wrap: Any, data: Data, tmp_path: Path) -> None:
+    rule = wrap(lambda y_hat, y: abs(y_hat - y) < 0.5)
+    settings: dict[str, Any] = {"epochs": 1, "n_members": 2, "random_state": 0}
+    model = BVMRegressor(rule=rule, predictive="model", **settings).fit(*data)
+    with pytest.raises(TypeError, match=r"holds no code.*<lambda>.*in words.*set_params"):
+        model.save(tmp_path / "m.accord")
+    assert not (tmp_path / "m.accord").exists()
+    predicted = model.predict(data[0])
+    model.set_params(rule=None).save(tmp_path / "m.accord")
+    np.testing.assert_array_equal(accord.load(tmp_path / "m.accord").predict(data[0]), predicted)

@@ -7,10 +7,12 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
 
 import accord
-from accord import TableRegressor
+from accord import BVMRegressor, TableRegressor
+from accord.agreement import Within
 from accord.tables import OptionError, TableError
 from accord.workflows import FitResult
 
@@ -183,7 +185,7 @@ def test_copies_groups_and_times_are_pointed_out(houses: pd.DataFrame) -> None:
     model = quick().fit(frame, "price")
     notes = " ".join(model.notes_)
     assert "4 rows repeat another one in every column: copies were held out together." in notes
-    folds = [set(part.rows.tolist()) for part in model.portfolio_.judged_]
+    folds = [set(part.rows.tolist()) for part in model.engine_.judged_]
     assert all((i in fold) == (30 + i in fold) for fold in folds for i in range(4))
     assert "'sold' looks like a time. If new rows will be later than these, pass --time" in notes
     assert {(s.column, s.role) for s in model.suspects_} >= {("sold", "time")}
@@ -219,3 +221,34 @@ def test_one_model_in_eight_threads(fitted: FitResult, houses: pd.DataFrame) -> 
             pd.testing.assert_frame_equal(interval.result(timeout=120), expected, rtol=1e-12)
         for flag in flags:
             assert (flag.result(timeout=120) == unusual).all()
+
+
+def test_another_engine_in_place_of_the_portfolio(houses: pd.DataFrame, tmp_path: Path) -> None:
+    engine = BVMRegressor.preset("table1", epochs=1, hidden=(4,), rule=Within(5.0))
+    model = TableRegressor(engine=engine, random_state=3).fit(houses, "price")
+    assert not hasattr(engine, "parameters_")
+    assert model.engine_.estimator_.random_state == 3
+    assert model.bounds_ is None
+    assert "Within(5.0)" in model.card_.settings["engine"]
+    model.save(tmp_path / "m.accord")
+    loaded = accord.load(tmp_path / "m.accord")
+    np.testing.assert_array_equal(loaded.predict(houses), model.predict(houses))
+    np.testing.assert_array_equal(loaded.is_unusual(houses), model.is_unusual(houses))
+    assert loaded.engine.rule == Within(5.0)
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"tolerance": "1%"}, "tolerance must be left out.*Give it to the engine"),
+        ({"bounds": (0, None)}, "bounds must be left out.*Leave it out"),
+        ({"time_budget": 5.0}, "time_budget must be left out"),
+    ],
+)
+def test_settings_of_the_portfolio_are_refused_for_another_engine(
+    settings: dict[str, object], words: str, houses: pd.DataFrame
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        quick(engine=BVMRegressor(), **settings).fit(houses, "price")
+    with pytest.raises(TypeError, match="predicts distributions, got LinearRegression"):
+        quick(engine=LinearRegression()).fit(houses, "price")

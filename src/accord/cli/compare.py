@@ -22,7 +22,8 @@ from accord.cli import options, terminal
     "--method",
     "methods",
     multiple=True,
-    help="Only this method; may be repeated.  [default: all]",
+    help="Only this method: a name that 'accord fit --method' takes, ngboost or catboost; may be "
+    "repeated.  [default: all]",
 )
 @options.ignore
 @options.use
@@ -88,5 +89,8 @@ def compare(
     for kind in KINDS:
         terminal.say(terminal.table(*result.table(kind)) + "\n")
     terminal.say(result.conclusion())
+    if not quiet:
+        lines = (f"{name}: {about}." for name, about in result.about.items())
+        terminal.say("\nHow each was trained. " + " ".join(lines))
     terminal.wrote(wanted)
     raise click.exceptions.Exit(1 if result.failures else 0)

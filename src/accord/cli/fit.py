@@ -28,11 +28,18 @@ from accord.cli import options, terminal
 )
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @click.option(
+    "--method",
+    default="portfolio",
+    show_default=True,
+    metavar="NAME",
+    help="What learns: the portfolio of models; bvm-paper, the paper's method as printed; bvm, "
+    "deep-ensemble, mse-ensemble, mc-dropout, pbp or evidential.",
+)
+@click.option(
     "--effort",
     type=click.Choice(["quick", "standard", "best"]),
-    default="standard",
-    show_default=True,
-    help="How many kinds of model are tried, and for how long.",
+    show_default="standard",
+    help="How many kinds of model the portfolio tries, and for how long.",
 )
 @click.option(
     "--time-budget",
@@ -66,11 +73,38 @@ from accord.cli import options, terminal
 )
 @click.option(
     "--tolerance",
-    default="choose",
-    show_default=True,
     metavar="EPS",
     help="How far apart model and data may be and still agree: 0.5 (target units), 1% (of the "
-    "target's range), or choose (the best on held-out rows).",
+    "target's range), or choose (the best on held-out rows). bvm and bvm-paper also know local, "
+    "learn, validate and robust.  [default: choose; bvm-paper: 1%; bvm: local]",
+)
+@click.option(
+    "--rule",
+    metavar="RULE",
+    help="For bvm and bvm-paper, when model and data agree, in place of a tolerance: 'within 0.5', "
+    "'within -0.1 +0.4', 'within 0.5 or error inside 1.9 2.1'.",
+)
+@click.option(
+    "--predictive",
+    type=click.Choice(["model", "smoothed"]),
+    help="For bvm and bvm-paper, what is predicted: the networks alone, or smoothed by the "
+    "tolerance.  [default: smoothed; bvm-paper: model]",
+)
+@click.option(
+    "--family",
+    type=click.Choice(["normal", "laplace", "logistic"]),
+    help="For bvm and bvm-paper, the distribution that a network predicts.  [default: normal]",
+)
+@click.option(
+    "--hidden",
+    type=options.layers,
+    metavar="UNITS",
+    help="Units of each hidden layer of a method that is one ensemble: 50, or 50,50 for two.",
+)
+@click.option(
+    "--epochs",
+    type=click.IntRange(min=1),
+    help="Passes over the table of a method that is one ensemble.",
 )
 @click.option(
     "--tolerance-column",
@@ -111,8 +145,9 @@ def fit(
 
     Column types, missing values, categories and dates are taken care of. Each row is predicted by
     models that have not seen it, and the most unusual rows by models that have seen no rows
-    like them: these are the figures in the report. The models that were judged are the ones saved.
-    A dash in place of TABLE is standard input.
+    like them: these are the figures in the report. The models that were judged are the ones saved;
+    only a --method that is a single ensemble is trained once more, on all rows. A dash in place of
+    TABLE is standard input.
 
     \b
     Examples:
@@ -121,6 +156,7 @@ def fit(
       accord fit patients.csv --target dose --group patient
       accord fit tests.parquet --target life --lower-column censored_at
       accord fit big.csv --target y --time-budget 5m --json > result.json
+      accord fit houses.csv --target price --method bvm-paper --tolerance 1%
     """
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)

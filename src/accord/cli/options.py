@@ -33,6 +33,18 @@ def duration(value: str) -> float:
     return float(match.group(1)) * _UNITS[match.group(2) or ""]
 
 
+def layers(value: str) -> tuple[int, ...]:
+    """Units of each hidden layer.
+
+    >>> layers("50"), layers("64,32")
+    ((50,), (64, 32))
+    """
+    words = str(value).split(",")
+    if not all(re.fullmatch(r"\s*[1-9]\d*\s*", word) for word in words):
+        raise click.BadParameter(f"{value!r} is no list of layers. Write 50, or 50,50 for two.")
+    return tuple(int(word) for word in words)
+
+
 def share(value: str | float) -> float:
     """A share strictly between nothing and everything, also as a percentage.
 

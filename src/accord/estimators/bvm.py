@@ -192,11 +192,16 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
     def preset(cls, name: str, **overrides: Any) -> Self:
         """The paper's settings by the name of its experiment, each open to change.
 
+        A ``rule`` takes the place of the preset's tolerance.
+
         >>> BVMRegressor.preset("table3", random_state=1).batch_size
         16
         """
         check_choice("preset", name, tuple(PRESETS))
-        return cls(**{**PRESETS[name], **overrides})
+        settings = dict(PRESETS[name])
+        if overrides.get("rule") is not None:
+            del settings["tolerance"]
+        return cls(**{**settings, **overrides})
 
     def without_tolerance(self) -> Self:
         """This fitted model, predicting the networks alone: ``predictive="model"``."""

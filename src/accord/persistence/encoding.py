@@ -7,6 +7,8 @@ written once.
 
 import math
 from collections.abc import Callable
+from functools import partial
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -86,11 +88,7 @@ class Encoder:
         try:
             name = name_of(type(value))
         except KeyError:
-            kind = type(value)
-            raise TypeError(
-                "a model is saved with types that accord knows, got "
-                f"{kind.__module__}.{kind.__qualname__}. Save that part by itself."
-            ) from None
+            raise TypeError(_why_unknown(value)) from None
         return {"is": "object", "type": name, "state": self.encode(_state(value), depth=depth)}
 
     def _array(self, value: Array, depth: int) -> dict[str, Any]:
@@ -101,6 +99,23 @@ class Encoder:
             raise TypeError(f"a model is saved with plain arrays, got one of {value.dtype}.")
         self.arrays.append(np.asarray(value))
         return {"is": "array", "file": len(self.arrays) - 1}
+
+
+def _why_unknown(value: Any) -> str:
+    from accord.agreement import Rule  # slow to import, and seldom needed
+
+    if isinstance(value, Rule | FunctionType | BuiltinFunctionType | MethodType | partial):
+        shown = getattr(value, "__name__", None) or repr(value)
+        return (
+            f"a model file holds no code, got the callable {shown}. Write a rule with Within, "
+            "ErrorInside and their like, joined by & and |, or in words; a fitted model with "
+            "predictive='model' needs its rule no longer, and set_params(rule=None) leaves it out."
+        )
+    kind = type(value)
+    return (
+        "a model is saved with types that accord knows, got "
+        f"{kind.__module__}.{kind.__qualname__}. Save that part by itself."
+    )
 
 
 def _state(value: Any) -> Any:

@@ -2,12 +2,14 @@
 
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
+from accord.portfolio.judged import JudgedModel
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 
 __all__ = [
     "HeldOut",
     "HeldOutRows",
+    "JudgedModel",
     "LeaderboardEntry",
     "Part",
     "PortfolioRegressor",

@@ -10,14 +10,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.splits import gap_split, outlier_split, tail_split
+from accord.splits import gap_split, groups_of_copies, outlier_split, tail_split
 
 # More folds where rows are few, so that each part sees most of them.
 _FEW_ROWS, _MANY_ROWS = 250, 20_000
+# Rows that are asked about in all.
+_ASKED_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -43,6 +45,36 @@ class HeldOut:
 def fold_count(n: int) -> int:
     """Folds for n rows: more where rows are few, fewer where training takes long."""
     return 8 if n < _FEW_ROWS else 5 if n < _MANY_ROWS else 3
+
+
+def held_out_parts(
+    x: Floats,
+    y: Floats,
+    measured: Bools,
+    *,
+    groups: ArrayLike | None = None,
+    time: ArrayLike | None = None,
+    seed: int,
+) -> list[Part]:
+    """Folds of the rows, by groups, in time, or else with copies of a row together.
+
+    **Shape**: x (N, d), all others (N,).
+    """
+    n_folds = fold_count(len(y))
+    if time is not None:
+        parts = time_parts(np.asarray(time, dtype=np.float64), n_folds)
+    else:
+        together = groups_of_copies(x, y, n_parts=n_folds)
+        if groups is not None:
+            together = np.unique(np.asarray(groups), return_inverse=True)[1]
+        parts = random_parts(together, n_folds, seed=seed)
+    parts = [part for part in parts if measured[part.train].any() and len(part.test)]
+    if len(parts) < 2:
+        raise ValueError(
+            f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
+            "Give other groups, or none."
+        )
+    return thinned(parts, _ASKED_ROWS, seed=seed)
 
 
 def random_parts(together: NDArray[np.int64], n_folds: int, *, seed: int) -> list[Part]:
@@ -90,14 +122,21 @@ def thinned(parts: list[Part], most: int, *, seed: int) -> list[Part]:
     return [Part(part.train, np.sort(test)) for part, test in zip(parts, kept, strict=True)]
 
 
+def unusual_part(x: Floats, *, seed: int) -> Part:
+    """The most unusual tenth is held out, of few rows some more.
+
+    **Shape**: x (N, d).
+    """
+    share = max(0.1, min(0.3, 10 / len(x)))
+    return Part(*outlier_split(x, fraction=share, random_state=seed))
+
+
 def shifted_parts(x: Floats, relevance: Floats, *, seed: int) -> list[Part]:
     """The most unusual tenth first; then the middle and the ends of the features that matter most.
 
     **Shape**: x (N, d), relevance (d,).
     """
-    n = len(x)
-    share = max(0.1, min(0.3, 10 / n))
-    parts = [Part(*outlier_split(x, fraction=share, random_state=seed))]
+    parts = [unusual_part(x, seed=seed)]
     varied = [len(np.unique(column)) for column in x.T]
     features = [j for j in np.argsort(-relevance, kind="stable") if varied[j] >= 10][:2]
     for feature in features:

@@ -36,12 +36,9 @@ from accord.portfolio.crossfit import (
 from accord.portfolio.folds import (
     HeldOut,
     Part,
-    fold_count,
+    held_out_parts,
     own_and_rest,
-    random_parts,
     shifted_parts,
-    thinned,
-    time_parts,
 )
 from accord.portfolio.local import (
     REFERENCES,
@@ -56,7 +53,6 @@ from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, extreme, resolution
-from accord.splits import groups_of_copies
 from accord.training import DivergedError
 from accord.trust import Growth, Proximity
 
@@ -65,8 +61,8 @@ Bounds = tuple[float | None, float | None]
 _FEWEST_ROWS = 8
 # Below this many rows, products of all models are small enough for one thread.
 _FEW_ROWS = 2_000
-# Held-out rows that a choice is made on, and rows that are asked about in all.
-_SELECTION_ROWS, _HELD_OUT_ROWS = 8_000, 20_000
+# Held-out rows that a choice is made on.
+_SELECTION_ROWS = 8_000
 
 
 # Out-of-fold predictions are evidence about a model, not part of it, and are not saved.
@@ -158,7 +154,9 @@ class PortfolioRegressor(DistributionalRegressor):
         table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
         seed = self._seed()
         self._note_extremes(table)
-        parts = self._folds(table, groups, time, seed)
+        parts = held_out_parts(
+            table.x, table.y, table.measured, groups=groups, time=time, seed=seed
+        )
         with one_thread(when=len(table) < _FEW_ROWS):
             candidates = self._try_recipes(table, parts, seed, clock)
             predictions = self._blend(table, parts, candidates)
@@ -205,23 +203,6 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
-
-    def _folds(self, table: Table, groups: Any, time: Any, seed: int) -> list[Part]:
-        n_folds = fold_count(len(table))
-        if time is not None:
-            parts = time_parts(np.asarray(time, dtype=np.float64), n_folds)
-        else:
-            together = groups_of_copies(table.x, table.y, n_parts=n_folds)
-            if groups is not None:
-                together = np.unique(np.asarray(groups), return_inverse=True)[1]
-            parts = random_parts(together, n_folds, seed=seed)
-        parts = [p for p in parts if table.measured[p.train].any() and len(p.test)]
-        if len(parts) < 2:
-            raise ValueError(
-                f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
-                "Give other groups, or none."
-            )
-        return thinned(parts, _HELD_OUT_ROWS, seed=seed)
 
     def _try_recipes(
         self,

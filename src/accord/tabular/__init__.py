@@ -2,9 +2,10 @@
 
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import ModelCard, make_card
+from accord.tabular.engines import Effort
 from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.profile import TableProfile, as_floats
-from accord.tabular.regressor import Effort, TableRegressor
+from accord.tabular.regressor import TableRegressor
 from accord.tabular.roles import Bounds
 
 __all__ = [

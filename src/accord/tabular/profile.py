@@ -4,6 +4,7 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from accord._types import Floats
@@ -104,3 +105,9 @@ def _shown(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return number(float(value), 4)
     return str(value)
+
+
+def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
+    """A number per row that equal rows share, features and target."""
+    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
+    return np.asarray(hashed, dtype=np.uint64)

@@ -15,13 +15,13 @@ from accord.explanation import (
     unlike_gap,
     unlike_number,
 )
-from accord.portfolio import PortfolioRegressor
 from accord.tables import TableEncoder
+from accord.tabular.engines import Engine
 from accord.tabular.profile import CATEGORIES, TableProfile
 
 
 def table_receipts(
-    portfolio: PortfolioRegressor,
+    engine: Engine,
     encoder: TableEncoder,
     profile: TableProfile,
     X: pd.DataFrame,
@@ -36,14 +36,14 @@ def table_receipts(
     columns = Columns.of(encoder.feature_names())
 
     def answer(rows: Floats) -> Distribution:
-        return portfolio.answer(rows)[0]
+        return engine.answer(rows)[0]
 
     return explain(
         answer,
-        portfolio.proximity_,
+        engine.proximity_,
         x,
         columns=columns,
-        cells=_Cells(encoder, profile, portfolio, X, x, columns),
+        cells=_Cells(encoder, profile, engine, X, x, columns),
         reference_numbers=reference_numbers,
         coverage=coverage,
         permutations=permutations,
@@ -59,7 +59,7 @@ class _Cells:
         self,
         encoder: TableEncoder,
         profile: TableProfile,
-        portfolio: PortfolioRegressor,
+        engine: Engine,
         X: pd.DataFrame,
         x: Floats,
         columns: Columns,
@@ -68,7 +68,7 @@ class _Cells:
         self.cells = X[list(columns.names)]
         self.missing: Bools = self.cells.isna().to_numpy()
         self.new = self._new()
-        self.references = portfolio.proximity_.references()
+        self.references = engine.proximity_.references()
         self.sampled = len(self.references) < profile.n_rows
         self.limits = {column.name: column.limits for column in encoder.schema.columns}
         self.measured, self.labels = encoder.measured(), encoder.feature_labels()

@@ -12,13 +12,13 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from accord import persistence
-from accord._checks import check_choice, check_probability
+from accord._checks import check_probability
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.estimators import stated_half_width
+from accord.estimators import DistributionalRegressor
 from accord.explanation import Receipts
-from accord.portfolio import HeldOut, PortfolioRegressor
+from accord.portfolio import HeldOut
 from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
@@ -28,31 +28,34 @@ from accord.tables import (
     conform,
     make_preprocessor,
     prepare_training,
-    quoted,
     suspects,
 )
 from accord.tabular.answers import framed, uncertainty_frame
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
-from accord.tabular.profile import TableProfile
+from accord.tabular.engines import (
+    Effort,
+    bounds_for,
+    check_engine,
+    make_engine,
+    tolerance_for,
+)
+from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import (
     Bounds,
     as_table,
     check_roles,
-    checked_bounds,
     groups_of,
     order_of,
     with_roles,
 )
 
-Effort = Literal["quick", "standard", "best"]
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
 Unframed: TypeAlias = Array | Table | str | Path
 Rows: TypeAlias = pd.DataFrame | Unframed
 
-_EFFORTS = ("quick", "standard", "best")
 # Enough training rows are remembered, by hash, to notice when a model is tested on them.
 _REMEMBERED_ROWS = 20_000
 _READ, _TRAIN, _JUDGE = 2.0, 94.0, 4.0
@@ -67,6 +70,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     left out; and notices rows that are unlike those it has learnt from.
 
     Args:
+        engine: What learns, in place of the portfolio: an estimator of this library, such as
+            ``BVMRegressor.preset("table1")`` for the paper's method. It is trained on all rows with
+            its own settings and predicts as it would by itself, without calibration; copies of it
+            are judged on rows that they had not seen. ``effort``, ``time_budget``, ``tolerance``
+            and ``bounds`` are the portfolio's.
         effort: "quick", "standard" or "best": how many configurations are tried, and for how long.
         time_budget: Seconds to spend on training; less is tried where it would take longer.
         coverage: Share of the values that intervals should contain.
@@ -104,6 +112,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def __init__(
         self,
         *,
+        engine: DistributionalRegressor | None = None,
         effort: Effort = "standard",
         time_budget: float | None = None,
         coverage: float = 0.95,
@@ -115,6 +124,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         use: Sequence[str] = (),
         random_state: int | None = None,
     ) -> None:
+        self.engine = engine
         self.effort = effort
         self.time_budget = time_budget
         self.coverage = coverage
@@ -164,11 +174,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             use=self.use,
         )
         self._schema = data.schema.to_dict()
-        self.bounds_, bound_notes = self._bounds_of(data)
+        self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
         training(0.0, "Training")
-        self.portfolio_ = PortfolioRegressor(
+        self.engine_ = make_engine(
+            self.engine,
             effort=self.effort,
             time_budget=self.time_budget,
             bounds=self.bounds_,
@@ -178,7 +189,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             data.y,
             groups=self._together(table, data),
             time=order_of(table, data, self.time),
-            y_tolerance=self._tolerance_of(data),
+            y_tolerance=tolerance_for(self.tolerance, data),
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
@@ -189,7 +200,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             *data.notes,
             *self._notes_on_splits(data),
             *bound_notes,
-            *self.portfolio_.notes_,
+            *self.engine_.notes_,
         )
         judging(1.0, "Judging")
         return self
@@ -212,7 +223,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         **Shape**: (N,).
         """
-        return self.portfolio_.predict_dist(self.features(X))
+        return self.engine_.predict_dist(self.features(X))
 
     @overload
     def predict_interval(self, X: pd.DataFrame, coverage: float | None = None) -> pd.DataFrame: ...
@@ -282,9 +293,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         random_state: int = 0,
     ) -> Receipts:
         """The same for a frame that has the schema's columns and types already."""
-        check_is_fitted(self, "portfolio_")
+        check_is_fitted(self, "engine_")
         return table_receipts(
-            self.portfolio_,
+            self.engine_,
             self.preprocessor_,
             self.profile_,
             X,
@@ -300,14 +311,14 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         **Shape**: (N,).
         """
         conformed, unlike = self._conformed(X)
-        return self.portfolio_.is_unusual(self.transform(conformed)) | unlike
+        return self.engine_.is_unusual(self.transform(conformed)) | unlike
 
     def answer(self, features: Floats) -> tuple[Distribution, Bools]:
         """Distributions and flags of rows whose features are known already."""
-        return self.portfolio_.answer(features)
+        return self.engine_.answer(features)
 
     def features(self, X: Rows) -> Floats:
-        """The matrix that the portfolio sees; columns are found by their names.
+        """The matrix that the engine sees; columns are found by their names.
 
         **Shape**: (N, features).
         """
@@ -318,24 +329,24 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         **Shape**: (N, features).
         """
-        check_is_fitted(self, "portfolio_")
+        check_is_fitted(self, "engine_")
         return np.asarray(self.preprocessor_.transform(X), dtype=np.float64)
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file that is safe to load (``accord.load``)."""
-        check_is_fitted(self, "portfolio_")
+        check_is_fitted(self, "engine_")
         card = self.card_
         metadata = {"kind": "table model", "target": card.target, "card": card.to_dict()}
         persistence.save(self, path, metadata=metadata)
 
     @property
     def schema_(self) -> Schema:
-        check_is_fitted(self, "portfolio_")
+        check_is_fitted(self, "engine_")
         return Schema.from_dict(self._schema)
 
     @property
     def card_(self) -> ModelCard:
-        check_is_fitted(self, "portfolio_")
+        check_is_fitted(self, "engine_")
         state: Mapping[str, Any] = self._card
         low, high = state["target_range"]
         return ModelCard(**{**state, "target_range": (low, high)})
@@ -348,7 +359,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Estimated share of rows, as :func:`conform` gives them, that were trained on."""
         if not len(X):
             return 0.0
-        found = np.isin(_hashes(X[self.schema_.names], y), self.remembered_).mean()
+        found = np.isin(row_hashes(X[self.schema_.names], y), self.remembered_).mean()
         return float(min(1.0, found * self._card["n_rows"] / len(self.remembered_)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -366,7 +377,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         return tags
 
     def _check_settings(self) -> None:
-        check_choice("effort", self.effort, _EFFORTS)
+        check_engine(self.get_params(deep=False))
         check_probability("coverage", self.coverage, strict=True)
         for name in ("ignore", "use"):
             value = getattr(self, name)
@@ -397,41 +408,24 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return notes
 
-    def _bounds_of(self, data: TrainingData) -> tuple[Bounds | None, tuple[str, ...]]:
-        if self.bounds != "detect":
-            return (None if self.bounds is None else checked_bounds(self.bounds)), ()
-        if data.y[data.exact].min() < 0:
-            return None, ()
-        return (0.0, None), (
-            f"No value of {quoted(data.schema.target)} is below 0: intervals stay at or above 0. "
-            "Set the bounds to none if lower values are possible.",
-        )
-
-    def _tolerance_of(self, data: TrainingData) -> Floats | None:
-        """The tolerance of each row, None where it is to be chosen."""
-        if data.tolerance is not None or self.tolerance == "choose":
-            return data.tolerance
-        target_range = np.ptp(data.y[data.exact]).reshape(1)
-        return np.full(len(data.y), stated_half_width(self.tolerance, target_range)[0])
-
     def _judge(self, table: Table, data: TrainingData) -> None:
         """What rows say about the models that had not seen them."""
         self.training_ = data
         self.held_out_ = Assessment.join(
-            [self._assessed(data, part) for part in self.portfolio_.judged_]
+            [self._assessed(data, part) for part in self.engine_.judged_]
         )
-        self.shifted_ = self._assessed(data, self.portfolio_.shifted_)
+        self.shifted_ = self._assessed(data, self.engine_.shifted_)
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
-        self.reference_rows_ = data.rows[self.portfolio_.proximity_.reference_rows_]
+        self.reference_rows_ = data.rows[self.engine_.proximity_.reference_rows_]
         some = np.random.default_rng(0).permutation(len(data.y))[:_REMEMBERED_ROWS]
-        self.remembered_ = np.sort(_hashes(data.X.iloc[some], data.y[some]))
+        self.remembered_ = np.sort(row_hashes(data.X.iloc[some], data.y[some]))
         card = make_card(
             table,
             data,
             held_out=self.held_out_,
             shifted=self.shifted_,
-            leaderboard=[vars(entry) for entry in self.portfolio_.leaderboard_],
+            leaderboard=[vars(entry) for entry in self.engine_.leaderboard_],
             settings=self._settings(),
         )
         self._card = card.to_dict()
@@ -440,6 +434,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The parameters as a model card holds them."""
         names = ("effort", "time_budget", "group", "time", "random_state")
         return {name: getattr(self, name) for name in names} | {
+            "engine": None if self.engine is None else self.engine_.leaderboard_[0].about,
             "tolerance": str(self.tolerance),
             "bounds": None if self.bounds_ is None else list(self.bounds_),
         }
@@ -452,15 +447,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _conformed(self, X: Rows) -> tuple[pd.DataFrame, Bools]:
         """Rows with the schema's columns and types, and which hold what no training row held."""
-        check_is_fitted(self, "portfolio_")
+        check_is_fitted(self, "engine_")
         schema = self.schema_
         table = as_table(X)
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         conformed = conform(table.data, schema, source=table.name)
         return conformed[0], conformed[2]
-
-
-def _hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
-    """A number per row that equal rows share, features and target."""
-    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
-    return np.asarray(hashed, dtype=np.uint64)

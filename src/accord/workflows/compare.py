@@ -18,19 +18,15 @@ from accord.metrics import METRICS, Metric
 from accord.splits import OutlierSplit
 from accord.tables import (
     DecimalMark,
-    OptionError,
     TableWriter,
     TrainingData,
-    listed,
     make_preprocessor,
-    near_matches,
     prepare_training,
-    quoted,
     read_table,
 )
 from accord.tabular import Assessment
 from accord.training import EpochReport as Epochs
-from accord.workflows.methods import METHODS, Method
+from accord.workflows.methods import METHODS, Method, method_named
 
 SplitKind = Literal["random", "unusual"]
 KINDS: tuple[SplitKind, ...] = ("random", "unusual")
@@ -167,6 +163,7 @@ class CompareResult:
         return {
             "scores": self._lines(),
             "conclusion": self.conclusion(),
+            "about": self.about,
             "failures": self.failures,
             "not_installed": list(self.absent),
             "notes": list(self.notes),
@@ -206,8 +203,8 @@ def compare_methods(
 ) -> CompareResult:
     """Train every method on the same random splits and on as many outlier splits.
 
-    All see the same preprocessed features and use their own default settings. A method that fails
-    is reported as such, and the others are kept.
+    All see the same preprocessed features; each is trained with the settings that its ``about``
+    names. A method that fails is reported as such, and the others are kept.
     """
     start = time.perf_counter()
     progress = progress or silent
@@ -249,16 +246,7 @@ def compare_methods(
 def _chosen(wanted: Sequence[str | Method] | None) -> list[Method]:
     if wanted is None:
         return list(METHODS)
-    known = {method.name.casefold(): method for method in METHODS}
-    for name in wanted:
-        if isinstance(name, str) and name.casefold() not in known:
-            near = near_matches(name, [method.name for method in METHODS])
-            hint = f" Did you mean {' or '.join(map(quoted, near))}?" if near else ""
-            raise OptionError(
-                f"method must be one of {listed((m.name for m in METHODS), limit=20)}, got "
-                f"{quoted(name)}.{hint}"
-            )
-    found = [known[name.casefold()] if isinstance(name, str) else name for name in wanted]
+    found = [method_named(name) if isinstance(name, str) else name for name in wanted]
     return list(dict.fromkeys(found))
 
 

@@ -148,7 +148,7 @@ def _judged(
         dist, unusual = model.answer(features)
         found.append(Assessment.of(dist, y[piece], rows=rows[piece], coverage=coverage))
         flags.append(unusual)
-        distances.append(model.portfolio_.proximity_.distance(features))
+        distances.append(model.engine_.proximity_.distance(features))
     progress(1.0, "Predicting")
     return Assessment.join(found), np.concatenate(flags), np.concatenate(distances)
 

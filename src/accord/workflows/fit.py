@@ -12,13 +12,16 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
 from accord._progress import Progress, parts, silent
-from accord._types import Floats
+from accord._types import Floats, Indices
 from accord.tables import DecimalMark, OptionError, quoted, read_table
 from accord.tabular import Assessment, Bounds, Effort, RowGroup, TableRegressor
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
+from accord.workflows.methods import engine_for, method_named
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
+Predictive = Literal["model", "smoothed"]
+_BVM_TOLERANCES = ("local", "learn", "validate", "robust")
 # Relative cost of training and of explaining, for the progress bar.
 _TRAIN, _EXPLAIN = 90.0, 10.0
 # The linear model is only for comparison: on so many rows its width is known well enough.
@@ -88,10 +91,16 @@ def fit_table(
     table: str | Path | pd.DataFrame,
     *,
     target: str,
-    effort: Effort = "standard",
+    method: str = "portfolio",
+    effort: Effort | None = None,
     time_budget: float | None = None,
     coverage: float = 0.95,
-    tolerance: str | float = "choose",
+    tolerance: str | float | None = None,
+    rule: str | None = None,
+    predictive: Predictive | None = None,
+    family: str | None = None,
+    hidden: tuple[int, ...] | None = None,
+    epochs: int | None = None,
     bounds: Bounds | Literal["detect"] | None = "detect",
     group: str | None = None,
     time_column: str | None = None,
@@ -114,6 +123,12 @@ def fit_table(
     Args:
         table: File or DataFrame with the target among its columns.
         target: The column to predict.
+        method: What learns, by its name in :data:`METHODS`: the portfolio, or for instance
+            "bvm-paper", the paper's method as printed.
+        tolerance: For the portfolio as in :class:`TableRegressor`; for a BVM its own.
+        rule: Words of a rule of agreement, in place of the tolerance of a BVM.
+        predictive, family, hidden, epochs: Settings of a method that is one ensemble of networks,
+            by default its own.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
         encoding, delimiter, decimal: Of a CSV file; detected unless given.
@@ -124,12 +139,21 @@ def fit_table(
     """
     start = time.perf_counter()
     training, explaining = parts(progress or silent, (_TRAIN, _EXPLAIN))
+    options = {
+        "effort": effort,
+        "time_budget": time_budget,
+        "tolerance": tolerance,
+        "bounds": None if bounds == "detect" else bounds,
+        "rule": rule,
+        "predictive": predictive,
+        "family": family,
+        "hidden": hidden,
+        "epochs": epochs,
+    }
     model = TableRegressor(
-        effort=effort,
-        time_budget=time_budget,
+        **_learning(method, seed, {k: v for k, v in options.items() if v is not None}),
+        **({"bounds": None} if bounds is None else {}),
         coverage=coverage,
-        tolerance=parse_tolerance(tolerance),
-        bounds=bounds,
         group=group,
         time=time_column,
         ignore=tuple(ignore),
@@ -144,60 +168,82 @@ def fit_table(
         y_upper=upper_column,
         progress=training,
     )
-    explaining(0.0, "Explaining")
+    return _explained(model, seed=seed, start=start, progress=explaining)
+
+
+def _learning(method: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
+    """What learns, as settings of a :class:`TableRegressor`, from the options that were given."""
+    chosen = method_named(method)
+    if "tolerance" in options and "tolerance" in chosen.options:
+        words = _BVM_TOLERANCES if "rule" in chosen.options else ("choose",)
+        options["tolerance"] = parse_tolerance(options["tolerance"], words=words)
+    engine = engine_for(chosen, seed=seed, options=options)
+    return options if engine is None else {"engine": engine}
+
+
+def _explained(model: TableRegressor, *, seed: int, start: float, progress: Progress) -> FitResult:
+    """A fitted model with the evidence about it."""
+    progress(0.0, "Explaining")
     width = use_of(model.held_out_, linear=_linear_width(model))
+    target = model.training_.schema.target
     result = FitResult(
         model=model,
         verdict=fit_verdict(model.held_out_, model.shifted_, width, target=target),
         held_out=model.held_out_,
         shifted=model.shifted_,
         use=width,
-        distances=_distances(model)[model.portfolio_.held_out_.rows],
+        distances=_distances(model)[_judged_rows(model)],
         effects=tuple(
             feature_effects(
-                lambda X: model.portfolio_.predict_dist(model.transform(X)),
+                lambda X: model.engine_.predict_dist(model.transform(X)),
                 model.training_.X,
                 random_state=seed,
-                progress=explaining,
+                progress=progress,
             )
         ),
         unusual_rows=_most_unusual(model),
         notes=model.notes_,
         seconds=time.perf_counter() - start,
     )
-    explaining(1.0, "Explaining")
+    progress(1.0, "Explaining")
     return result
 
 
-def parse_tolerance(text: str | float) -> str | float:
-    """0.5 in target units, "1%" of the range, or "choose".
+def parse_tolerance(text: str | float, *, words: Sequence[str] = ("choose",)) -> str | float:
+    """0.5 in target units, "1%" of the range, or one of some words.
 
     >>> parse_tolerance("0.5"), parse_tolerance("1%"), parse_tolerance("Choose")
     (0.5, '1%', 'choose')
     """
-    words = str(text).strip().lower()
-    if words == "choose":
-        return words
+    given = str(text).strip().lower()
+    if given in words:
+        return given
     try:
-        value = float(words.removesuffix("%"))
+        value = float(given.removesuffix("%"))
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
+        named = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}".removeprefix(" or ")
         raise OptionError(
             "tolerance must be a number in target units, a percentage of the target's range or "
-            f"'choose', got {quoted(text)}. Write 0.5, 1% or choose."
+            f"{named}, got {quoted(text)}. Write 0.5, 1% or {words[0]}."
         )
-    return f"{value:g}%" if words.endswith("%") else value
+    return f"{value:g}%" if given.endswith("%") else value
 
 
 def _distances(model: TableRegressor) -> Floats:
     """How far each training row is from the others."""
-    return np.asarray(model.portfolio_.proximity_.distance_leave_one_out(), dtype=np.float64)
+    return np.asarray(model.engine_.proximity_.distance_leave_one_out(), dtype=np.float64)
+
+
+def _judged_rows(model: TableRegressor) -> Indices:
+    """Places of the held-out rows among the training rows, in their order."""
+    return np.sort(np.concatenate([part.rows for part in model.engine_.judged_]))
 
 
 def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
     """The rows furthest from the others, as predicted by models that had seen no rows like them."""
-    places = np.asarray(model.portfolio_.shifted_.rows)
+    places = np.asarray(model.engine_.shifted_.rows)
     return most_unusual(
         model.shifted_,
         model.training_.X.iloc[places],

@@ -1,0 +1,86 @@
+"""What learns behind a table: the portfolio, or one estimator in its place."""
+
+from collections.abc import Mapping
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from sklearn.base import clone
+
+from accord._checks import check_choice
+from accord._types import Floats
+from accord.estimators import DistributionalRegressor, stated_half_width
+from accord.portfolio import JudgedModel, PortfolioRegressor
+from accord.tables import TrainingData, quoted
+from accord.tabular.roles import Bounds, checked_bounds
+
+Engine: TypeAlias = PortfolioRegressor | JudgedModel
+Effort = Literal["quick", "standard", "best"]
+
+_EFFORTS = ("quick", "standard", "best")
+
+
+def make_engine(
+    estimator: DistributionalRegressor | None,
+    *,
+    effort: Effort,
+    time_budget: float | None,
+    bounds: Bounds | None,
+    random_state: int | None,
+) -> Engine:
+    """The portfolio, or ``estimator`` as it is; one without a seed of its own gets this one."""
+    if estimator is None:
+        return PortfolioRegressor(
+            effort=effort, time_budget=time_budget, bounds=bounds, random_state=random_state
+        )
+    own = clone(estimator)
+    if own.get_params().get("random_state", 0) is None:
+        own.set_params(random_state=random_state)
+    return JudgedModel(own, random_state=random_state)
+
+
+def check_engine(settings: Mapping[str, Any]) -> None:
+    """Refuse settings of the portfolio for another engine, which has its own."""
+    estimator, bounds = settings["engine"], settings["bounds"]
+    check_choice("effort", settings["effort"], _EFFORTS)
+    if estimator is None:
+        return
+    if not isinstance(estimator, DistributionalRegressor):
+        raise TypeError(
+            "engine must be an estimator of accord that predicts distributions, got "
+            f"{type(estimator).__name__}. Use for instance BVMRegressor.preset('table1')."
+        )
+    given = {
+        "time_budget": settings["time_budget"] is not None,
+        "tolerance": settings["tolerance"] != "choose",
+        "bounds": bounds is not None and bounds != "detect",
+    }
+    for name in (name for name, is_given in given.items() if is_given):
+        where = "Give it to the engine" if name in estimator.get_params() else "Leave it out"
+        raise ValueError(
+            f"{name} must be left out beside an engine, which has settings of its own, got one "
+            f"beside a {type(estimator).__name__}. {where}."
+        )
+
+
+def bounds_for(
+    bounds: Any, data: TrainingData, estimator: Any
+) -> tuple[Bounds | None, tuple[str, ...]]:
+    """The bounds in use, and a note if they were found in the data."""
+    if estimator is not None or bounds is None:
+        return None, ()
+    if bounds != "detect":
+        return checked_bounds(bounds), ()
+    if data.y[data.exact].min() < 0:
+        return None, ()
+    return (0.0, None), (
+        f"No value of {quoted(data.schema.target)} is below 0: intervals stay at or above 0. "
+        "Set the bounds to none if lower values are possible.",
+    )
+
+
+def tolerance_for(tolerance: float | str, data: TrainingData) -> Floats | None:
+    """The tolerance of each row, None where it is to be chosen."""
+    if data.tolerance is not None or tolerance == "choose":
+        return data.tolerance
+    target_range = np.ptp(data.y[data.exact]).reshape(1)
+    return np.full(len(data.y), stated_half_width(tolerance, target_range)[0])

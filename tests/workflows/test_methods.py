@@ -1,0 +1,95 @@
+"""Methods by name: what each trains, which options it has, and what is refused."""
+
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from accord.estimators import PRESETS, BVMRegressor, DeepEnsembleRegressor
+from accord.report import fit_report
+from accord.tables import OptionError
+from accord.workflows import METHODS, FitResult, fit_table
+from accord.workflows.methods import engine_for, method_named
+
+
+def test_names_are_one_list() -> None:
+    keys = [method.key for method in METHODS]
+    assert len({*keys, *(m.name for m in METHODS)}) == 2 * len(keys)
+    for method in METHODS:
+        assert method_named(method.key) is method_named(method.name.upper()) is method
+
+
+def test_as_printed_is_the_preset_of_the_paper() -> None:
+    engine = engine_for(method_named("BVM, as printed"), seed=3, options={})
+    assert isinstance(engine, BVMRegressor)
+    settings = engine.get_params()
+    assert {name: settings[name] for name in PRESETS["table1"]} == PRESETS["table1"]
+    assert settings["random_state"] == 3
+    assert settings["rule"] is None
+
+
+def test_a_rule_takes_the_place_of_the_tolerance() -> None:
+    engine: Any = engine_for(method_named("bvm-paper"), seed=0, options={"rule": "within 0.5"})
+    by_preset = BVMRegressor.preset("table1", rule="within 0.5", random_state=0)
+    assert engine.get_params() == by_preset.get_params()
+    assert engine.tolerance == "local"
+
+
+def test_options_go_to_the_estimator() -> None:
+    options = {"hidden": (7,), "epochs": 3}
+    engine: Any = engine_for(method_named("deep-ensemble"), seed=0, options=options)
+    assert isinstance(engine, DeepEnsembleRegressor)
+    assert (engine.hidden, engine.epochs) == ((7,), 3)
+    assert engine_for(method_named("portfolio"), seed=0, options={"effort": "best"}) is None
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str]] = {
+    "option of networks": ({"hidden": (5,)}, r"hidden must be an option.*'portfolio'.*'bvm-paper'"),
+    "rule": ({"rule": "within 1"}, r"rule must be an option.*'portfolio'"),
+    "effort": (
+        {"method": "bvm-paper", "effort": "quick"},
+        r"effort must be an option.*'portfolio'",
+    ),
+    "bounds": ({"method": "pbp", "bounds": (0, None)}, "bounds must be an option"),
+    "family": ({"method": "pbp", "family": "laplace"}, r"has 'hidden' and 'epochs'"),
+    "both": ({"method": "bvm", "rule": "within 1", "tolerance": 2}, "not both be given"),
+    "words": ({"method": "bvm", "rule": "near"}, "known words"),
+    "choose": ({"method": "bvm", "tolerance": "choose"}, r"'local', 'learn'.*got 'choose'"),
+    "learn": ({"tolerance": "learn"}, r"or 'choose', got 'learn'"),
+    "peer": ({"method": "ngboost"}, "one of accord's own to be saved"),
+    "unknown": ({"method": "bvm-papr"}, r"Did you mean 'bvm-paper'"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_options_that_do_not_fit_are_refused(case: str, houses: pd.DataFrame) -> None:
+    options, words = REFUSED[case]
+    with pytest.raises((OptionError, ValueError), match=words):
+        fit_table(houses, target="price", **options)
+
+
+@pytest.fixture(scope="module")
+def printed(houses: pd.DataFrame) -> FitResult:
+    return fit_table(
+        houses, target="price", method="bvm-paper", epochs=1, hidden=(4,), tolerance="2%"
+    )
+
+
+def test_a_table_is_fitted_and_judged(printed: FitResult) -> None:
+    engine: Any = printed.model.engine_
+    assert (engine.estimator_.tolerance, engine.estimator_.epochs) == ("2%", 1)
+    assert engine.estimator_.predictive == "model"
+    assert sorted(printed.held_out.rows) == list(range(1, 151))
+    assert len(printed.shifted) == 15
+    assert len(printed.distances) == 150
+    assert any("trained on all rows" in note for note in printed.notes)
+    # nothing widens the method's own predictions
+    assert (printed.held_out.distance == 0).all()
+
+
+def test_the_report_says_what_was_trained(printed: FitResult) -> None:
+    page = fit_report(printed)
+    assert "What was trained" in page
+    assert "What was tried" not in page
+    assert "BVMRegressor(" in page
+    assert "Nothing was calibrated" in page
