@@ -43,12 +43,12 @@ def _quota() -> float:
 
 
 @contextmanager
-def one_thread() -> Iterator[None]:
-    """Let the numerical libraries compute with one thread, restored afterwards.
+def one_thread(*, when: bool = True) -> Iterator[None]:
+    """Let the numerical libraries compute with one thread where work is small; restored afterwards.
 
     For scikit-learn's trees and LAPACK on small matrices, which start all threads they may have.
     """
-    with threadpool_limits(limits=1):
+    with threadpool_limits(limits=1 if when else None):
         yield
 
 

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -25,11 +25,26 @@ def number(value: float, digits: int = 3) -> str:
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
+def with_error(value: float, error: float) -> str:
+    """A value and its standard error, both to the second digit of the error.
+
+    >>> with_error(14.7391, 0.0016), with_error(266_812.0, 31_240.0), with_error(1.5, math.nan)
+    ('14.7391 ± 0.0016', '267,000 ± 31,000', '1.5')
+    """
+    if not (math.isfinite(value) and math.isfinite(error) and error > 0):
+        return number(value)
+    places = 1 - math.floor(math.log10(error))
+    if not -12 <= places <= 6:
+        return f"{number(value)} ± {number(error, 2)}"
+    shown = [f"{round(part, places):,.{max(0, places)}f}" for part in (value, error)]
+    return f"{shown[0]} ± {shown[1]}"
+
+
 def percent(share: float, decimals: int | None = None) -> str:
     """A share of one, with a decimal where it matters.
 
-    >>> percent(0.946), percent(0.95), percent(0.9123, 0), percent(1.0)
-    ('94.6 %', '95 %', '91 %', '100 %')
+    >>> percent(0.946), percent(0.95), percent(0.9123, 0), percent(1.0), percent(-0.001, 0)
+    ('94.6 %', '95 %', '91 %', '100 %', '0 %')
     """
     if not math.isfinite(share):
         return "–"
@@ -37,7 +52,19 @@ def percent(share: float, decimals: int | None = None) -> str:
         text = f"{100 * share:.1f}".removesuffix(".0")
     else:
         text = f"{100 * share:.{decimals}f}"
-    return f"{text} %"
+    # A share just below zero, as R² may be, would be written "-0".
+    return f"{text.removeprefix('-') if float(text) == 0 else text} %"
+
+
+def written(value: float, format: Literal["number", "percent", "count"]) -> str:
+    """A figure of merit in the format that its catalogue names.
+
+    >>> written(0.946, "percent"), written(12.3456, "number"), written(1200, "count")
+    ('94.6 %', '12.3', '1,200')
+    """
+    if format == "percent":
+        return percent(value)
+    return f"{value:,.0f}" if format == "count" else number(value)
 
 
 def count(n: int, what: str, several: str = "") -> str:

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from accord.cli import application
-from accord.workflows import FitResult
+from accord.workflows import DemoResult, FitResult, PredictResult
 
 QUICK = ["--effort", "quick"]
 Run = Callable[..., Result]
@@ -127,6 +127,64 @@ BAD_TABLES: dict[str, tuple[bytes, int, str]] = {
         2,
         "target column 'y' is not in bad.csv. Its columns are 'x' and 'why'.",
     ),
+    "no value of the target": (
+        b"x,y\n" + b"1,\n" * 30,
+        1,
+        "target column 'y' is empty in every row. Name another column.",
+    ),
+    "few values of the target": (
+        b"x,y\n" + b"1,\n" * 30 + b"1,2\n" * 5,
+        1,
+        "training needs at least 20 rows with a target, got 5 in bad.csv. Add rows.",
+    ),
+    "infinite targets": (
+        b"x,y\n" + b"1,inf\n" * 30,
+        1,
+        "training needs at least 20 rows with a target, got 0 in bad.csv. Add rows.",
+    ),
+    "nothing but the target": (
+        b"y\n" + b"".join(b"%d\n" % i for i in range(30)),
+        1,
+        "no column is left to predict from (there is only the target). Add columns that vary with "
+        "the target.",
+    ),
+    "one cell too many": (
+        b"x,y\n" + b"1,2\n" * 20 + b"1,2,3\n" + b"1,2\n" * 10,
+        1,
+        "bad.csv cannot be read as a table (CSV parse error: Row #22: Expected 2 columns, got 3: "
+        "1,2,3). Check that every line has the same number of cells, separated by commas, or pass "
+        "--delimiter.",
+    ),
+    "a single line": (
+        b"<!doctype html><html></html>",
+        1,
+        "bad.csv has no complete data row: it is a single line, or a quotation mark is never "
+        "closed. Give a file with a header line and data rows.",
+    ),
+    "targets of 1e298": (
+        b"x,y\n" + b"".join(b"%d,%de297\n" % (i, i) for i in range(1, 30)),
+        1,
+        "target column 'y' must lie within ±1e+150, got 2.9e+298 in row 29. Correct it, or change "
+        "the unit.",
+    ),
+    "targets of 1e-299": (
+        b"x,y\n" + b"".join(b"%d,%de-300\n" % (i, i) for i in range(1, 30)),
+        1,
+        "target column 'y' must vary by more than 1e-150, got values like 2.9e-299 in row 29. "
+        "Change the unit.",
+    ),
+    "dates as targets": (
+        b"x,y\n" + b"".join(b"%d,2020-01-%02d\n" % (i, i) for i in range(1, 30)),
+        1,
+        "target column 'y' must hold numbers, got dates such as '2020-01-01'. Name a numeric "
+        "column, or remove units and remarks from its cells.",
+    ),
+    "compressed": (b"\x1f\x8b\x08\x00aaa", 1, "bad.csv is not text. Give a CSV or Parquet file."),
+    "not text": (
+        b"x,y\n" + b"1,2\n" * 10 + bytes(3) + b"1,2\n" * 20,
+        1,
+        "bad.csv is not text. Give a CSV or Parquet file.",
+    ),
     "a workbook": (
         b"PK\x03\x04 and so on",
         1,
@@ -193,6 +251,80 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
         ["fit", "t.csv", "-t", "y", "--bounds", "5,1"],
         "Invalid value for '--bounds': '5,1' is no pair of bounds. Write '0,' or '0,100', detect "
         "or none.",
+    ),
+    "coverage": (
+        ["fit", "t.csv", "-t", "y", "--coverage", "120%"],
+        "Invalid value for '--coverage': '120%' is no share between 0 and 1. Write 0.95 or 95%.",
+    ),
+    "time budget": (
+        ["fit", "t.csv", "-t", "y", "--time-budget", "soon"],
+        "Invalid value for '--time-budget': 'soon' is not a positive duration. Write 90s, 5m or "
+        "1h.",
+    ),
+    "effort": (
+        ["fit", "t.csv", "-t", "y", "--effort", "most"],
+        "Invalid value for '--effort': 'most' is not one of 'quick', 'standard', 'best'.",
+    ),
+    "group": (
+        ["fit", "t.csv", "-t", "y", "--group", "who"],
+        "group column 'who' is not in t.csv. Its columns are 'x' and 'y'.",
+    ),
+    "time": (
+        ["fit", "t.csv", "-t", "y", "--time", "when"],
+        "time column 'when' is not in t.csv. Its columns are 'x' and 'y'.",
+    ),
+    "a column to ignore": (
+        ["fit", "t.csv", "-t", "y", "--ignore", "zz"],
+        "ignored column 'zz' is not in t.csv. Its columns are 'x' and 'y'.",
+    ),
+    "one column for two roles": (
+        ["fit", "t.csv", "-t", "y", "--lower-column", "y"],
+        "each role needs a column of its own, got 'y' and 'y' for 'target' and 'lower bound'. Name "
+        "different columns.",
+    ),
+    "encoding": (
+        ["fit", "t.csv", "-t", "y", "--encoding", "klingon"],
+        "encoding must be a known text encoding, got 'klingon'. Use utf-8, latin-1 or cp1252.",
+    ),
+    "delimiter": (
+        ["fit", "t.csv", "-t", "y", "--delimiter", "ab"],
+        "delimiter must be one character, got 'ab'. Use , ; | ^, tab or space.",
+    ),
+    "a report that is no page": (
+        ["fit", "t.csv", "-t", "y", "--report", "r.json"],
+        "the report is an HTML page, got r.json. Give a name that ends in .html; its figures are "
+        "written beside it as .json.",
+    ),
+    "predictions as a workbook": (
+        ["predict", "t.csv", "t.csv", "-o", "out.xlsx"],
+        "the output file must end in .csv or .parquet, got 'out.xlsx'. Give such a name, or - for "
+        "standard output.",
+    ),
+    "standard input twice": (
+        ["predict", "-", "-"],
+        "only one input can be -, standard input. Give files for the others.",
+    ),
+    "a column to judge": (
+        ["validate", "t.csv", "--truth", "y", "--mean", "m", "--rule", "within 1"],
+        "mean column 'm' is not in t.csv. Its columns are 'x' and 'y'.",
+    ),
+    "half an interval": (
+        [*("validate", "t.csv", "--truth", "y", "--mean", "x"), "--lower", "x", "--rule", "exact"],
+        "intervals need both ends, got one. Name --lower and --upper.",
+    ),
+    "the share asked for": (
+        [
+            *("validate", "t.csv", "--truth", "y", "--mean", "x"),
+            "--rule",
+            "exact",
+            "--fail-below",
+            "2000",
+        ],
+        "Invalid value for '--fail-below': '2000' is no share between 0 and 1. Write 0.95 or 95%.",
+    ),
+    "a dataset without a name": (
+        ["datasets", "-o", "out.csv"],
+        "-o needs the NAME of a dataset.",
     ),
     "method": (
         ["compare", "t.csv", "-t", "y", "--method", "BVN"],
@@ -399,6 +531,20 @@ def test_compare_keeps_what_did_not_fail(
 
 
 # --- the rest ----------------------------------------------------------------------------------
+
+
+def test_demo_says_how_to_go_on(
+    run: Run, fitted: FitResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the command is in an environment of its own, which no shell finds."""
+    predicted = PredictResult(tmp_path / "p.csv", 20, 0, (), (), 0.1)
+    made = DemoResult(tmp_path, fitted, predicted, tmp_path / "report.html", ())
+    monkeypatch.setattr("accord.workflows.run_demo", lambda *_, **__: made)
+    monkeypatch.setattr("sys.argv", [".venv/bin/accord"])
+    monkeypatch.setattr("shutil.which", lambda _: None)
+    assert ".venv/bin/accord fit table.csv --target COLUMN" in run("demo").stdout
+    monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/accord")
+    assert "With your own table: accord fit table.csv" in run("demo").stdout
 
 
 def test_datasets(run: Run, tmp_path: Path) -> None:

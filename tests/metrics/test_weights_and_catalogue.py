@@ -121,13 +121,21 @@ def test_catalogue_is_complete_and_readable() -> None:
 
 
 def test_a_new_metric_is_one_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    bias = dataclasses.replace(
+    worst = dataclasses.replace(
         metrics.METRICS["mae"],
-        name="bias",
-        title="bias",
-        meaning="mean of predicted minus observed",
-        compute=lambda case: float((case.dist.mean - case.y).mean()),
+        name="worst error",
+        title="worst error",
+        meaning="largest absolute error of the mean",
+        compute=lambda case: float(np.abs(case.dist.mean - case.y).max()),
         better="neither",
     )
-    monkeypatch.setitem(metrics.METRICS, "bias", bias)
-    assert metrics.summary(y_true=Y, dist=DIST)["bias"] == pytest.approx((DIST.mean - Y).mean())
+    monkeypatch.setitem(metrics.METRICS, worst.name, worst)
+    found = metrics.summary(y_true=Y, dist=DIST)
+    assert found[worst.name] == pytest.approx(np.abs(DIST.mean - Y).max())
+
+
+def test_bias_is_signed_and_weighted() -> None:
+    far = Normal([2.0, 5.0], [1.0, 1.0])
+    assert metrics.summary(y_true=[1.0, 2.0], dist=far, names=["bias"]) == {"bias": 2.0}
+    weighted = metrics.summary(y_true=[1.0, 2.0], dist=far, names=["bias"], sample_weight=[3, 1])
+    assert weighted == {"bias": 1.5}

@@ -139,3 +139,23 @@ def test_coverage_by_distance_shows_where_intervals_fail() -> None:
     assert "stated, 90 %" in ax.get_legend_handles_labels()[1]
     with pytest.raises(ValueError, match="the same shape"):
         plots.coverage_by_distance(distance=distance, inside=inside[:3], coverage=0.9)
+
+
+def test_one_far_row_does_not_hide_the_errors_of_the_others() -> None:
+    rng = np.random.default_rng(0)
+    std = np.append(rng.uniform(0.5, 1.5, 99), 1e6)
+    error = np.append(std[:-1] * rng.normal(size=99), 3e6)
+    ax = plots.error_against_deviation(y_true=error, mean=np.zeros(100), std=std)
+    assert ax.get_xlim()[1] < 5
+    assert ax.get_ylim()[1] < 20
+    assert "1 row lies beyond these axes" in [text.get_text() for text in ax.texts]
+
+
+def test_ticks_are_written_as_text_writes_numbers() -> None:
+    rng = np.random.default_rng(0)
+    y = 1e6 * rng.normal(size=50)
+    ax = plots.error_against_deviation(y_true=y, mean=np.zeros(50), std=np.full(50, 1e6))
+    ax.figure.canvas.draw()
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert "1,000,000" in labels
+    assert ax.xaxis.get_offset_text().get_text() == ""

@@ -215,3 +215,11 @@ def test_metric_by_method_fills_the_best() -> None:
 def test_bad_input(call, error, message) -> None:
     with pytest.raises(error, match=message):
         call()
+
+
+def test_one_bar_does_not_hide_the_others() -> None:
+    noise = np.append(np.linspace(1, 2, 99), 1e6)
+    nothing = np.zeros(100)
+    ax = plots.uncertainty_split(noise=noise, disagreement=nothing, distance=nothing)
+    assert ax.get_ylim()[1] < 4
+    assert any("the last bar reaches" in text.get_text() for text in ax.texts)

@@ -1,14 +1,16 @@
 """The report in a real browser: silent, self-sufficient, legible on a phone and on a desk."""
 
+import re
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from accord.report import fit_report
-from accord.workflows import FitResult
+from accord.workflows import FeatureEffect, FitResult
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 
@@ -130,4 +132,20 @@ def test_it_can_be_printed(browser: Any, report: Path, tmp_path: Path) -> None:
     page.goto(report.as_uri())
     page.pdf(path=tmp_path / "report.pdf", format="A4")
     page.close()
-    assert (tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    printed = (tmp_path / "report.pdf").read_bytes()
+    assert printed.startswith(b"%PDF")
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 8
+
+
+def test_long_numbers_stay_on_the_page(browser: Any, fitted: FitResult, tmp_path: Path) -> None:
+    """On a phone, bars leave room for numbers of any length."""
+    effects = (
+        FeatureEffect("area", 67_700_000_000.0, 175_000_000_000.0, "rises with it"),
+        FeatureEffect("town", 34_800_000_000.0, 105_000_000_000.0, "highest for Ulm"),
+    )
+    path = tmp_path / "report.html"
+    path.write_text(fit_report(replace(fitted, effects=effects)), encoding="utf-8")
+    page = browser.new_page(viewport={"width": PHONE[0], "height": PHONE[1]})
+    page.goto(path.as_uri())
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    page.close()

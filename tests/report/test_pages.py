@@ -203,3 +203,41 @@ def test_a_heavy_tail_does_not_hide_the_rest(fitted: FitResult) -> None:
     svg = figures.intervals(replace(fitted.held_out, y=y), target="price", wide=True)
     assert "1 observed value lies beyond this axis" in svg
     assert "000,000" not in svg
+
+
+def test_magnitudes_get_a_logarithmic_axis(fitted: FitResult) -> None:
+    from dataclasses import replace
+
+    from accord.report import figures
+
+    found = fitted.held_out
+    skewed = np.exp(np.linspace(0, 12, len(found)))
+    tall = replace(found, y=skewed, mean=skewed, lower=skewed / 2, upper=2 * skewed)
+    svg = figures.intervals(tall, target="price", wide=True)
+    assert "price, logarithmic" in svg
+    assert "100,000" in svg
+    assert "logarithmic" not in figures.intervals(found, target="price", wide=True)
+
+
+def test_bars_of_effects_share_one_scale(fitted: FitResult) -> None:
+    from dataclasses import replace
+
+    from accord.workflows import FeatureEffect
+
+    effects = (
+        FeatureEffect("area", 30.9, 61.8, "rises with it"),
+        FeatureEffect("town", 25.1, 1.0, "highest for Ulm"),
+    )
+    page = fit_report(replace(fitted, effects=effects))
+    widths = [float(width) for width in re.findall(r"--w: ([\d.]+)\"\s+aria-label", page)]
+    assert widths == [0.5, 1.0, 0.406, 0.016]
+    assert "highest for Ulm" in page
+
+
+def test_figures_of_merit_are_those_of_the_catalogue(page: str, fitted: FitResult) -> None:
+    from accord.metrics import METRICS
+
+    shown = set(fitted.held_out.figures())
+    assert shown <= set(METRICS)
+    for name in shown:
+        assert f"<td>{METRICS[name].title}<br>" in page

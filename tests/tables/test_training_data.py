@@ -370,3 +370,30 @@ def test_hostile_names_are_neutral_in_every_sentence(frame: pd.DataFrame) -> Non
     with pytest.raises(TableError) as caught:
         check_columns([], data.schema, source="new")
     assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize(
+    ("written", "note"),
+    [
+        ("${:,.2f}", "In 'y': numbers without the sign $; the comma separates thousands."),
+        ("{:.1f} %", "In 'y': numbers without the sign %."),
+    ],
+)
+def test_a_target_with_signs_is_read_and_said(written: str, note: str, tmp_path: Path) -> None:
+    values = np.linspace(900, 2000, 30)
+    path = tmp_path / "signs.csv"
+    lines = [f'{row % 7},"{written.format(value)}"' for row, value in enumerate(values)]
+    path.write_text("x,y\n" + "\n".join(lines))
+    found = prepare_training(read_table(path), target="y")
+    assert found.y == pytest.approx(values, abs=0.06)
+    assert note in found.notes
+
+
+def test_several_columns_that_follow_the_target() -> None:
+    y = np.linspace(0, 1, 40) ** 2
+    frame = pd.DataFrame({"a": 2 * y, "b": 3 * y, "c": np.sin(np.arange(40.0)), "y": y})
+    found = prepare_training(read_table(frame), target="y")
+    assert (
+        "'a' and 'b' follow 'y' almost exactly. If they are not known when you predict, leave them "
+        "out with --ignore."
+    ) in found.notes

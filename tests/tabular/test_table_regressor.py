@@ -1,5 +1,6 @@
 """One estimator from a table to an answer."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -205,3 +206,16 @@ def test_a_typing_error_is_named_by_row_and_value(houses: pd.DataFrame) -> None:
     notes = " ".join(quick().fit(frame, "price").notes_)
     assert "999,999,999 in row 8" in notes
     assert "(row 7" not in notes
+
+
+def test_one_model_in_eight_threads(fitted: FitResult, houses: pd.DataFrame) -> None:
+    """Preprocessing, prediction and flags at once: the same answers as one after the other."""
+    model, expected = fitted.model, fitted.model.predict_interval(houses)
+    unusual = model.is_unusual(houses)
+    with ThreadPoolExecutor(8) as pool:
+        intervals = [pool.submit(model.predict_interval, houses) for _ in range(8)]
+        flags = [pool.submit(model.is_unusual, houses) for _ in range(8)]
+        for interval in intervals:
+            pd.testing.assert_frame_equal(interval.result(timeout=120), expected, rtol=1e-12)
+        for flag in flags:
+            assert (flag.result(timeout=120) == unusual).all()

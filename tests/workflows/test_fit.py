@@ -7,8 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from accord.distributions import Normal
 from accord.tables import OptionError, TableError
 from accord.workflows import FitResult, fit_table, load_model, parse_tolerance
+from accord.workflows.explain import feature_effects
 
 
 def quick(frame: pd.DataFrame, **options: Any) -> FitResult:
@@ -59,7 +61,9 @@ def test_twenty_rows_are_too_few_to_tell(houses: pd.DataFrame) -> None:
 
 def test_what_matters_is_found_to_matter(fitted: FitResult) -> None:
     assert fitted.effects[0].name == "area"
-    assert fitted.effects[0].direction == "rises"
+    assert fitted.effects[0].direction == "rises with it"
+    directions = {effect.name: effect.direction for effect in fitted.effects}
+    assert directions["town"] == "highest for Ulm"
     assert fitted.effects[0].mean > 3 * fitted.effects[-1].mean
 
 
@@ -108,3 +112,18 @@ def test_tolerances_as_they_are_typed() -> None:
     for wrong in ("-1", "nan", "inf", "x%"):
         with pytest.raises(OptionError):
             parse_tolerance(wrong)
+
+
+def test_directions_are_those_of_the_column_itself() -> None:
+    """A falls although rows with a large a have large predictions, by way of b."""
+    rng = np.random.default_rng(0)
+    b = rng.normal(size=300)
+    frame = pd.DataFrame({"a": b + 0.3 * rng.normal(size=300), "b": b})
+    frame["kind"] = np.where(rng.random(300) < 0.7, "low", "high")
+
+    def predict(X: pd.DataFrame) -> Normal:
+        raised = np.where(X["kind"] == "high", 2.0, 0.0)
+        return Normal((-X["a"] + 5 * X["b"] + raised).to_numpy(), np.ones(len(X)))
+
+    found = {e.name: e.direction for e in feature_effects(predict, frame, random_state=0)}
+    assert found == {"a": "falls with it", "b": "rises with it", "kind": "highest for high"}

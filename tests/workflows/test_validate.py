@@ -5,6 +5,8 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from accord.distributions import Normal
+from accord.metrics import summary
 from accord.tables import OptionError, TableError
 from accord.workflows import validate_predictions
 
@@ -117,3 +119,30 @@ def test_an_agreement_can_be_asked_for(predictions: pd.DataFrame) -> None:
     assert failed.failed
     assert failed.verdict.level == "poor"
     assert "90 % was asked for" in failed.verdict.headline
+
+
+def test_a_crossed_interval_is_named_by_its_row_in_the_file(predictions: pd.DataFrame) -> None:
+    crossed = predictions.assign(lo=predictions["m"] - 1, hi=predictions["m"] + 1)
+    crossed.loc[0, "m"] = np.nan
+    crossed.loc[6, "hi"] = -1e6
+    with pytest.raises(TableError, match=r"lower ends must not exceed upper ends, .* in row 7\."):
+        validate_predictions(crossed, truth="y", mean="m", lower="lo", upper="hi", rule="within 1")
+
+
+def test_figures_agree_with_the_catalogue(predictions: pd.DataFrame) -> None:
+    result = validate_predictions(predictions, truth="y", mean="m", std="s", rule="within 1")
+    dist = Normal(predictions["m"].to_numpy(), predictions["s"].to_numpy())
+    expected = summary(y_true=predictions["y"], dist=dist)
+    for name in set(result.figures) - {"agreement", "ece", "mce"}:
+        assert result.figures[name] == pytest.approx(expected[name]), name
+
+
+def test_the_mark_of_the_uncertainty_says_what_its_sentence_says(
+    predictions: pd.DataFrame,
+) -> None:
+    """Intervals that hold but are wider than the target's own spread are of no use."""
+    wide = predictions.assign(s=100 * predictions["y"].std())
+    result = validate_predictions(wide, truth="y", mean="m", std="s", rule="within 1")
+    assert result.belief is not None
+    assert result.belief.level == "poor"
+    assert "but the intervals are no narrower than without a model" in result.belief.headline

@@ -44,6 +44,10 @@ Failure = type[Failed] | type[Misused]
 class Application(click.Group):
     """A group whose subcommands' errors come out as one plain sentence and an exit code."""
 
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """In the order in which they are needed, not in that of the alphabet."""
+        return list(self.commands)
+
     def invoke(self, ctx: click.Context) -> Any:
         try:
             with warnings.catch_warnings():

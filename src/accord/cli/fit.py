@@ -53,7 +53,7 @@ from accord.cli import options, terminal
     "time_column",
     metavar="COLUMN",
     shell_complete=options.complete_column,
-    help="The order in time: rows are held out in blocks of it.",
+    help="The order of rows in time: they are held out in blocks of time.",
 )
 @click.option(
     "--bounds",
@@ -69,26 +69,26 @@ from accord.cli import options, terminal
     default="choose",
     show_default=True,
     metavar="EPS",
-    help="Within which model and data agree: 0.5 (target units), 1% (of the target's range), or "
-    "choose.",
+    help="How far apart model and data may be and still agree: 0.5 (target units), 1% (of the "
+    "target's range), or choose (the best on held-out rows).",
 )
 @click.option(
     "--tolerance-column",
     metavar="COLUMN",
     shell_complete=options.complete_column,
-    help="A tolerance for each row, in target units (an instrument's, a rounding).",
+    help="A tolerance for each row, in target units (of the instrument, of rounding).",
 )
 @click.option(
     "--lower-column",
     metavar="COLUMN",
     shell_complete=options.complete_column,
-    help="Censored rows: the target is at least this.",
+    help="Censored rows, whose target is only known to be at least this.",
 )
 @click.option(
     "--upper-column",
     metavar="COLUMN",
     shell_complete=options.complete_column,
-    help="Censored rows: the target is at most this.",
+    help="Censored rows, whose target is only known to be at most this.",
 )
 @options.ignore
 @options.use
@@ -110,8 +110,8 @@ def fit(
     """Train a model on TABLE (CSV or Parquet) and find out how far it can be trusted.
 
     Column types, missing values, categories and dates are taken care of. Each row is predicted by
-    models that have not seen it, and the most unusual rows by models that have seen none of their
-    kind: these are the figures in the report. The models that were judged are the ones saved.
+    models that have not seen it, and the most unusual rows by models that have seen no rows
+    like them: these are the figures in the report. The models that were judged are the ones saved.
     A dash in place of TABLE is standard input.
 
     \b

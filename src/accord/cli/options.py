@@ -46,7 +46,7 @@ def share(value: str | float) -> float:
         number = 0.0
     number = number / 100 if text.endswith("%") or number > 1 else number
     if not 0 < number < 1:
-        raise click.BadParameter(f"{value!r} is no coverage. Write 0.95 or 95%.")
+        raise click.BadParameter(f"{value!r} is no share between 0 and 1. Write 0.95 or 95%.")
     return round(number, 10)
 
 
@@ -159,13 +159,13 @@ use = click.option(
     multiple=True,
     metavar="COLUMN",
     shell_complete=complete_column,
-    help="A column to be used although it looks like a row number or like names of rows; may be "
+    help="A column to be used although it looks like a row number or an identifier; may be "
     "repeated.",
 )
 strict = click.option(
     "--strict",
     is_flag=True,
-    help="Refuse infinite and absurd values and unknown categories.  [default: predict and flag "
+    help="Refuse infinite and extreme values and unknown categories.  [default: predict and flag "
     "their rows]",
 )
 
@@ -181,18 +181,18 @@ def dialect(command: Command) -> Command:
 
 
 encoding = click.option(
-    "--encoding", metavar="NAME", help="Text encoding of a CSV file.  [default: found out]"
+    "--encoding", metavar="NAME", help="Text encoding of a CSV file.  [default: detected]"
 )
 delimiter = click.option(
     "--delimiter",
     metavar="SIGN",
     callback=_delimiter,
-    help="What separates the cells of a CSV file: , ; | tab or space.  [default: found out]",
+    help="What separates the cells of a CSV file: , ; | tab or space.  [default: detected]",
 )
 decimal = click.option(
     "--decimal",
     type=click.Choice([".", ","]),
-    help="The decimal mark of a CSV file.  [default: found out]",
+    help="The decimal mark of a CSV file.  [default: detected]",
 )
 by_name = click.option(
     "--by-name",

@@ -53,7 +53,7 @@ def predict(
     """Predict the rows of TABLE (CSV or Parquet; - for standard input) with MODEL, in their order.
 
     Columns of the output: mean, std, lower and upper; noise, disagreement and distance, the three
-    parts of std (in the data, between the networks, from the training rows); unusual, true for
+    parts of std (in the data, between models, from the training rows); unusual, true for
     rows unlike those in training. Files larger than memory are read and written batch by batch.
 
     \b

@@ -70,7 +70,7 @@ def _of_interval(metric: Callable[..., float]) -> Callable[[Case], float]:
     )
 
 
-def _typical_width(case: Case) -> float:
+def _median_width(case: Case) -> float:
     """The median over rows and outputs; with weights, that of rows repeated as often."""
     width = np.ravel(case.interval[..., 1] - case.interval[..., 0])
     if case.weight is None:
@@ -101,10 +101,10 @@ METRICS: dict[str, Metric] = {
             better="neither",
         ),
         Metric(
-            "typical_width",
-            "typical width",
-            "median width of an interval",
-            _typical_width,
+            "median_width",
+            "median width",
+            "half of the intervals are narrower",
+            _median_width,
             unit="target",
         ),
         Metric(
@@ -123,6 +123,16 @@ METRICS: dict[str, Metric] = {
         ),
         Metric("rmse", "RMSE", "root mean squared error of the mean", _scored(rmse), unit="target"),
         Metric("mae", "MAE", "mean absolute error of the mean", _scored(mae), unit="target"),
+        Metric(
+            "bias",
+            "bias",
+            "mean of predicted minus observed",
+            lambda case: float(
+                np.average(np.asarray(case.dist.mean) - case.y, axis=0, weights=case.weight).mean()
+            ),
+            better="neither",
+            unit="target",
+        ),
         Metric(
             "r2",
             "R²",

@@ -34,7 +34,7 @@ TYPES: dict[str, str] = {
     "TableRegressor": "accord.tabular:TableRegressor",
     "TableProfile": "accord.tabular:TableProfile",
     "PortfolioRegressor": "accord.portfolio:PortfolioRegressor",
-    "Entry": "accord.portfolio:Entry",
+    "LeaderboardEntry": "accord.portfolio:LeaderboardEntry",
     "Member": "accord.portfolio.blend:Member",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",
     "Calibration": "accord.portfolio.components:Calibration",

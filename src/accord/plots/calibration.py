@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accord._checks import check_count, check_not_empty, check_same_shape
+from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics import (
     MINIMUM_ROWS,
@@ -30,6 +31,7 @@ from accord.plots.style import (
     legend_below,
     method_look,
     note,
+    number_axis,
     percent,
     percent_axis,
     scatter_look,
@@ -151,7 +153,8 @@ def error_against_deviation(
     """Errors t − μ against predicted σ: the cones ±σ and ±2σ, and what is found in groups.
 
     The squares are the root mean squared errors of groups of equal count
-    (`accord.metrics.deviation_bins`); for honest deviations they follow the edge of the inner cone.
+    (`accord.metrics.deviation_bins`); if the deviations are right, they follow the edge of the
+    inner cone. Axes are for the bulk of the rows; it is written how many lie beyond.
 
     **Shape**: ``y_true`` (N,) or (N, K); several outputs are pooled.
     """
@@ -160,14 +163,35 @@ def error_against_deviation(
     bins = deviation_bins(y_true=y, dist=q, n_bins=n_bins)
     sigma, error = as_array("std", q.std).ravel(), (y - as_array("mean", q.mean)).ravel()
     ax = axes_or_new(ax)
-    _cones(ax, 1.04 * float(sigma.max()))
+    reach = _reach(sigma)
+    _cones(ax, 1.04 * reach)
+    if reach < sigma.max():
+        _leave_out(ax, sigma, error, reach)
     ax.scatter(sigma, error, s=14, color=BLUE, lw=0, **scatter_look(y.size))
     label = f"root mean squared error of {n_bins} groups"
     ax.plot(bins.predicted, bins.observed, color=VERMILLION, marker="s", ms=6, lw=1.4, label=label)
     ax.axhline(0.0, color=ink(ax), alpha=0.4, lw=0.8)
     ax.set(xlabel="predicted standard deviation σ", ylabel="error, observed − predicted")
+    number_axis(ax.xaxis)
+    number_axis(ax.yaxis)
     legend(ax, loc="upper left")
     return ax
+
+
+def _reach(values: Floats) -> float:
+    """The largest value, unless a few are so large that nothing else could be seen."""
+    bulk = 1.5 * float(np.quantile(values, 0.95))
+    largest = float(values.max())
+    return bulk if largest > 3 * bulk > 0 else largest
+
+
+def _leave_out(ax: "Axes", sigma: Floats, error: Floats, reach: float) -> None:
+    """Axes for the bulk of the rows, with the number of those beyond."""
+    height = max(2.2 * reach, _reach(np.abs(error[sigma <= reach])))
+    ax.set_ylim(-height, height)
+    beyond = int(((sigma > reach) | (np.abs(error) > height)).sum())
+    words = "row lies" if beyond == 1 else "rows lie"
+    note(ax, 0.01, 0.02, f"{beyond} {words} beyond these axes", va="bottom")
 
 
 def _cones(ax: "Axes", reach: float) -> None:

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
 from accord._types import Floats, Indices
+from accord._wording import number
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
@@ -22,6 +23,7 @@ from accord.plots.style import (
     legend,
     legend_below,
     note,
+    number_axis,
     percent,
     percent_axis,
 )
@@ -33,7 +35,7 @@ __all__ = ["sorted_predictions", "uncertainty_split"]
 
 _SOURCES = (
     ("noise in the data", BLUE),
-    ("disagreement of the networks", ORANGE),
+    ("disagreement between models", ORANGE),
     ("distance from the training rows", PURPLE),
 )
 _ORDERS = {"mean": "predicted mean", "y_true": "observed value", "width": "interval width"}
@@ -73,6 +75,7 @@ def sorted_predictions(
     rows = f"{len(shown)} of {len(y)} rows" if len(shown) < len(y) else f"{len(y)} rows"
     note(ax, 0.99, 0.03, f"{rows}, {found} of all inside", ha="right", va="bottom")
     ax.set(xlabel=f"rows in order of {_ORDERS[sort_by]}", ylabel="target", xlim=(-1, len(shown)))
+    number_axis(ax.yaxis)
     ax.grid(visible=False, axis="x")
     legend_below(ax, columns=2)
     return ax
@@ -129,12 +132,22 @@ def uncertainty_split(
         label = f"{name}, {percent(overall)} of the variance"
         ax.bar(place, own * height, width, base, align="edge", color=color, label=label)
         base = base + own * height
-    ax.set(xlim=(0, 1), ylim=(0, 1.3 * height.max() if whole.any() else 1.0))
+    ax.set(xlim=(0, 1), ylim=(0, 1.3 * _tallest(height) if whole.any() else 1.0))
+    if _tallest(height) < height.max():
+        words = f"the last bar reaches {number(height.max())}"
+        note(ax, 0.02, 0.78, words)
     ax.set(xlabel="rows, from surest to least sure", ylabel="standard deviation σ")
     percent_axis(ax.xaxis)
+    number_axis(ax.yaxis)
     ax.grid(visible=False, axis="x")
     legend(ax, loc="upper left")
     return ax
+
+
+def _tallest(height: Floats) -> float:
+    """The tallest bar, unless it would leave all others too low to be seen."""
+    others = float(height[:-1].max()) if len(height) > 1 else 0.0
+    return others if float(height.max()) > 5 * others > 0 else float(height.max())
 
 
 def _parts(dist: Distribution | None, *given: ArrayLike | None) -> tuple[Floats, Floats, Floats]:

@@ -7,8 +7,12 @@ on black. Text, axes and reference lines are drawn in one ink, which `to_svg` ha
 
 from typing import TYPE_CHECKING, Any
 
+from accord._wording import number
+
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
+    from matplotlib.typing import ColorType
 
 INK = "#22272e"
 BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
@@ -72,7 +76,7 @@ def dress(ax: "Axes", title: str = "") -> "Axes":
     return ax
 
 
-def ink(ax: "Axes") -> Any:
+def ink(ax: "Axes") -> "ColorType":
     """The colour that these axes write in; on a caller's own axes that is the caller's."""
     return ax.xaxis.label.get_color()
 
@@ -117,7 +121,14 @@ def percent(share: float, decimals: int = 0) -> str:
     return f"{100 * share:.{decimals}f} %"
 
 
-def percent_axis(axis: Any) -> None:
+def number_axis(axis: "Axis") -> None:
+    """Numbers along an axis as text writes them: 76,800 and not 7.68 beside a factor of 1e4."""
+    from matplotlib.ticker import FuncFormatter
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 4)))
+
+
+def percent_axis(axis: "Axis") -> None:
     """Shares of one written as percentages along an axis."""
     from matplotlib.ticker import FuncFormatter
 

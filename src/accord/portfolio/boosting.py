@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from typing import Any, Literal, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from accord._types import Floats, Indices
@@ -20,7 +21,8 @@ from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
 
 _DEPTH = 5
-_CHUNK = 1024
+# Rows whose places in all trees fit in the processor's cache.
+_CHUNK = 256
 _SMALLEST_SQUARE = 1e-8
 
 
@@ -64,16 +66,24 @@ class Trees:
 
     def _sum(self, x: Floats) -> Floats:
         n_trees, inner = self.column.shape
-        flat, rows = np.ascontiguousarray(x.T).ravel(), np.arange(len(x))
-        column, threshold, value = self.column.ravel(), self.threshold.ravel(), self.value.ravel()
-        first = np.arange(n_trees)[:, None]
-        place = np.zeros((n_trees, len(x)), np.intp)
-        for _ in range(_DEPTH):
-            node = place + first * inner
-            right = flat[column[node] * len(x) + rows] > threshold[node]
-            place = 2 * place + 1 + right
-        sums: Floats = value[place - inner + first * (inner + 1)].sum(axis=0) + self.start
+        features = np.ascontiguousarray(x.T)
+        rows, trees = np.arange(len(x)), np.arange(n_trees)[:, None]
+        offset = self.column.ravel().astype(np.intp) * len(x)
+        # the first level has one node per tree, nothing to look up
+        place = 1 + (features[self.column[:, 0]] > self.threshold[:, :1]).astype(np.intp)
+        for _ in range(_DEPTH - 1):
+            node = place + inner * trees
+            found = _taken(features.ravel(), _taken(offset, node) + rows)
+            place *= 2
+            place += 1 + (found > _taken(self.threshold.ravel(), node))
+        leaf = place - inner + (inner + 1) * trees
+        sums: Floats = _taken(self.value.ravel(), leaf).sum(axis=0) + self.start
         return sums
+
+
+def _taken(values: NDArray[Any], places: NDArray[np.intp]) -> NDArray[Any]:
+    """values[places], several times faster: all places are known to exist."""
+    return np.take(values, places, mode="clip")
 
 
 @final

@@ -3,7 +3,6 @@
 import math
 import time
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -13,7 +12,7 @@ from accord._progress import Progress, silent
 from accord._threads import one_thread
 from accord._types import Bools, Floats, Indices
 from accord.portfolio.blend import Member
-from accord.portfolio.components import DEGREES, Calibration, Components, calibrated
+from accord.portfolio.components import DEGREES, Calibration, Components, calibrated, mean_score
 from accord.portfolio.folds import Part
 from accord.portfolio.models import Model, model_for
 from accord.portfolio.recipes import NetworkRecipe, Recipe
@@ -82,6 +81,30 @@ class Candidate:
     seconds: float
 
 
+@dataclass(frozen=True)
+class LeaderboardEntry:
+    """A line of the leaderboard: a recipe, its out-of-fold score and its share of the blend."""
+
+    name: str
+    about: str
+    nll: float
+    weight: float
+    seconds: float
+
+
+def leaderboard(
+    candidates: Sequence[Candidate], weights: Floats, row_weight: Floats
+) -> tuple[LeaderboardEntry, ...]:
+    """Recipes that were tried, the best first."""
+    entries = [
+        LeaderboardEntry(
+            c.recipe.name, c.recipe.about, -mean_score(c.log_density, row_weight), w, c.seconds
+        )
+        for c, w in zip(candidates, weights.tolist(), strict=True)
+    ]
+    return tuple(sorted(entries, key=lambda entry: entry.nll))
+
+
 def try_recipe(
     recipe: Recipe,
     table: Table,
@@ -95,7 +118,9 @@ def try_recipe(
     scale = TargetScale.of(table.y[table.measured], recipe.transform)
     rows = table.scaled(scale)
     trains = learnt_from(table, rows, parts)
-    with _threads(recipe, len(table)):
+    # networks choose threads by their own size
+    few = not isinstance(recipe, NetworkRecipe) and len(table) < _ROWS_FOR_THREADS
+    with one_thread(when=few):
         model = model_for(recipe).fit(rows, trains, seed=seed, listener=listener)
     # no density finer than the target's own steps, or rounded values would have infinite ones
     rounding = table.rounding / scale.scale if recipe.transform == "identity" else 0.0
@@ -119,12 +144,6 @@ def learnt_from(table: Table, rows: ScaledRows, parts: Sequence[Part]) -> list[I
     """The rows that each part learns from: not from targets that are likely errors."""
     wrong = alone_far_out(rows.z) & table.measured
     return [part.train[~wrong[part.train]] for part in parts]
-
-
-def _threads(recipe: Recipe, n_rows: int) -> AbstractContextManager[None]:
-    """Networks choose threads by their own size; trees and matrices of few rows want one."""
-    few = not isinstance(recipe, NetworkRecipe) and n_rows < _ROWS_FOR_THREADS
-    return one_thread() if few else nullcontext()
 
 
 def held_out_rows(table: Table, parts: Sequence[Part]) -> Indices:

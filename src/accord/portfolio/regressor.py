@@ -1,7 +1,6 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -24,12 +23,12 @@ from accord.portfolio.blend import (
     distribution_of,
     with_common_factor,
 )
-from accord.portfolio.components import mean_score
 from accord.portfolio.crossfit import (
     Candidate,
     Clock,
     Table,
     held_out_rows,
+    leaderboard,
     learnt_from,
     relevance,
     try_recipe,
@@ -80,17 +79,6 @@ class HeldOut:
     rows: Indices
     dist: Distribution
     unusual: Bools
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A line of the leaderboard: a recipe, its out-of-fold score and its share of the blend."""
-
-    name: str
-    about: str
-    nll: float
-    weight: float
-    seconds: float
 
 
 class PortfolioRegressor(DistributionalRegressor):
@@ -179,7 +167,7 @@ class PortfolioRegressor(DistributionalRegressor):
         seed = self._seed()
         self._note_extremes(table)
         parts = self._folds(table, groups, time, seed)
-        with one_thread() if len(table) < _FEW_ROWS else nullcontext():
+        with one_thread(when=len(table) < _FEW_ROWS):
             candidates = self._try_recipes(table, parts, seed, clock)
             predictions = self._blend(table, parts, candidates)
             self._calibrate(table, parts, predictions, seed, clock)
@@ -302,7 +290,7 @@ class PortfolioRegressor(DistributionalRegressor):
             if w > 0
         ]
         self.members_ = with_common_factor([p[some] for p in predictions], y[some], weight[some])
-        self.leaderboard_ = _leaderboard(candidates, weights, weight)
+        self.leaderboard_ = leaderboard(candidates, weights, weight)
         return [
             Prediction.of(member, prediction.part, self.scale_)
             for member, prediction in zip(self.members_, predictions, strict=True)
@@ -449,13 +437,3 @@ def _own_and_rest(used: Indices, parts: Sequence[Part]) -> Iterator[tuple[Indice
         own = np.isin(used, part.test)
         if own.any() and not own.all():
             yield np.flatnonzero(own), np.flatnonzero(~own)
-
-
-def _leaderboard(
-    candidates: Sequence[Candidate], weights: Floats, row_weight: Floats
-) -> tuple[Entry, ...]:
-    entries = [
-        Entry(c.recipe.name, c.recipe.about, -mean_score(c.log_density, row_weight), w, c.seconds)
-        for c, w in zip(candidates, weights.tolist(), strict=True)
-    ]
-    return tuple(sorted(entries, key=lambda entry: entry.nll))

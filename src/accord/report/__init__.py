@@ -3,7 +3,7 @@
 from accord.report.compare import compare_report
 from accord.report.evaluate import evaluate_report
 from accord.report.fit import fit_report
-from accord.report.reproduction import reproduction_report
+from accord.report.reproduce import reproduction_report
 from accord.report.validate import validate_report
 
 __all__ = [

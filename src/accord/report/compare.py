@@ -4,6 +4,7 @@ import numpy as np
 from markupsafe import Markup
 
 from accord import plots
+from accord.metrics import METRICS
 from accord.plots import PALETTE
 from accord.report import figures
 from accord.report.page import render
@@ -17,21 +18,21 @@ def compare_report(result: CompareResult) -> str:
         result=result,
         kinds=[(kind, SPLIT_WORDS[kind]) for kind in KINDS],
         columns=COLUMNS,
-        likelihood={kind: _dots(result, kind, "nll", "NLL") for kind in KINDS if result.scores},
+        likelihood={kind: _dots(result, kind) for kind in KINDS if result.scores},
         reliability={kind: _reliability(result, kind) for kind in KINDS if result.scores},
     )
 
 
-def _dots(result: CompareResult, kind: SplitKind, figure: str, title: str) -> Markup:
+def _dots(result: CompareResult, kind: SplitKind) -> Markup:
     """A dot per method; methods far off the scale are listed in the table only."""
-    scores = {score.method: score for score in result.ranked(kind, figure)}
-    values = {name: score.figures[figure] for name, score in scores.items()}
+    scores = {score.method: score for score in result.ranked(kind)}
+    values = {name: score.figures["nll"] for name, score in scores.items()}
     shown = _comparable(values)
-    errors = {name: np.nan_to_num(scores[name].errors[figure]) for name in shown}
+    errors = {name: np.nan_to_num(scores[name].errors["nll"]) for name in shown}
     words = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
-    alt = f"{title} on {SPLIT_WORDS[kind]}, lower is better: {words}."
+    alt = f"{METRICS['nll'].title} on {SPLIT_WORDS[kind]}, lower is better: {words}."
     return figures.draw(
-        lambda ax: plots.metric_by_method(shown, errors=errors, metric=title, ax=ax),
+        lambda ax: plots.metric_by_method(shown, errors=errors, metric=METRICS["nll"].title, ax=ax),
         alt=alt,
         height=1.0 + 0.42 * len(shown),
     )

@@ -1,7 +1,7 @@
 """The report on new labelled rows: does the model still hold, and have the data drifted?"""
 
 from accord.report import figures
-from accord.report.page import FIGURE_ROWS, render
+from accord.report.page import render
 from accord.workflows import QUARTILES, RULE, EvaluateResult, reliability
 
 _MINIMUM_ROWS = 10
@@ -33,5 +33,4 @@ def evaluate_report(result: EvaluateResult) -> str:
         errors=figures.errors(found),
         unusual_rows=result.unusual_rows,
         warnings=result.warnings,
-        figure_rows=FIGURE_ROWS,
     )

@@ -1,14 +1,14 @@
 """Figures for a page: inline SVG whose colours follow the page's light or dark mode."""
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from markupsafe import Markup
 
 from accord import plots
-from accord._types import Floats
-from accord._wording import number, percent
+from accord._types import Floats, Indices
+from accord._wording import percent
 from accord.plots import style
 from accord.tabular import Assessment
 
@@ -30,7 +30,7 @@ _VARIABLES = {
 
 
 def draw(
-    paint: Callable[["Axes"], Any], *, alt: str, width: float = NARROW, height: float = 3.6
+    paint: Callable[["Axes"], object], *, alt: str, width: float = NARROW, height: float = 3.6
 ) -> Markup:
     """A figure of one pair of axes as an element of the page."""
     figure, (ax,) = plots.figure(width=width, height=height)
@@ -78,6 +78,7 @@ def intervals(found: Assessment, *, target: str, wide: bool, rows: str = "held-o
         ax.set(xlim=(-1, len(shown)), xticks=[])
         ax.grid(visible=False, axis="x")
         _limit(ax, np.concatenate([y, lower, upper]), y)
+        style.number_axis(ax.yaxis)
         style.legend_below(ax, columns=4 if wide else 2)
 
     alt = (
@@ -89,26 +90,43 @@ def intervals(found: Assessment, *, target: str, wide: bool, rows: str = "held-o
 
 
 def _limit(ax: "Axes", drawn: Floats, observed: Floats) -> None:
-    """An axis that the bulk of the values fills; a few far ones lie beyond, and are counted."""
+    """An axis that the bulk of the values fills; a few far ones lie beyond, and are counted.
+
+    Positive values over many magnitudes get a logarithmic axis.
+    """
+    if _spans_magnitudes(observed):
+        ax.set_yscale("log")
+        ax.set_ylim(observed.min() / 3, 3 * float(np.quantile(drawn, 0.98)))
+        ax.set_ylabel(f"{ax.get_ylabel()}, logarithmic")
+        _count_beyond(ax, observed)
+        return
     low, high = np.quantile(drawn, [0.02, 0.98])
     reach = 0.25 * (high - low)
     if np.ptp(drawn) > 3 * (high - low) > 0:
         ax.set_ylim(low - reach, high + reach)
-        beyond = int(((observed < low - reach) | (observed > high + reach)).sum())
-        if beyond:
-            words = "value lies" if beyond == 1 else "values lie"
-            style.note(ax, 0.01, 0.99, f"{beyond} observed {words} beyond this axis")
-    from matplotlib.ticker import FuncFormatter
-
-    ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 4)))
+        _count_beyond(ax, observed)
 
 
-def _evenly(order: Any, at_most: int) -> Any:
+def _count_beyond(ax: "Axes", observed: Floats) -> None:
+    low, high = ax.get_ylim()
+    beyond = int(((observed < low) | (observed > high)).sum())
+    if beyond:
+        words = "value lies" if beyond == 1 else "values lie"
+        style.note(ax, 0.01, 0.99, f"{beyond} observed {words} beyond this axis")
+
+
+def _spans_magnitudes(values: Floats) -> bool:
+    """Whether positive values are so skewed that a linear axis would hide most of them."""
+    low, middle, high = np.quantile(values, [0.02, 0.5, 0.98])
+    return bool(values.min() > 0 and high > 10 * low and high - middle > 4 * (middle - low))
+
+
+def _evenly(order: Indices, at_most: int) -> Indices:
     places = np.linspace(0, len(order) - 1, min(at_most, len(order))).round().astype(int)
-    return order[np.unique(places)]
+    return np.asarray(order[np.unique(places)])
 
 
-def _finite_ends(found: Assessment, shown: Any) -> tuple[Any, Any]:
+def _finite_ends(found: Assessment, shown: Indices) -> tuple[Floats, Floats]:
     """Interval ends that can be drawn: an infinite one ends beyond everything else."""
     values = np.concatenate([found.y, found.mean, found.lower, found.upper])
     values = values[np.isfinite(values)]
@@ -132,8 +150,8 @@ def uncertainty_sources(found: Assessment) -> Markup:
     noise, disagreement, distance = found.variance_shares
     alt = (
         "Uncertainty of held-out rows from surest to least sure: "
-        f"{percent(noise, 0)} of the variance is noise, {percent(disagreement, 0)} disagreement of "
-        f"the networks, {percent(distance, 0)} distance from the training rows."
+        f"{percent(noise, 0)} of the variance is noise, {percent(disagreement, 0)} disagreement "
+        f"between models, {percent(distance, 0)} distance from the training rows."
     )
     return draw(
         lambda ax: plots.uncertainty_split(

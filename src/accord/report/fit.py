@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from accord._wording import count
 from accord.report import figures
-from accord.report.page import FIGURE_ROWS, render
+from accord.report.page import render
 from accord.tables import ONE_HOT_CATEGORIES, Column
 from accord.workflows import RULE, FitResult, reliability
 
@@ -43,7 +43,6 @@ def fit_report(result: FitResult) -> str:
         unusual_rows=result.unusual_rows,
         notes=result.notes,
         seconds=result.seconds,
-        figure_rows=FIGURE_ROWS,
     )
 
 

@@ -8,38 +8,8 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from accord._version import __version__
-from accord._wording import count, duration, number, percent
-
-# Names of the figures, their titles, what they mean, and how they are written.
-FIGURE_ROWS: tuple[tuple[str, str, str, str], ...] = (
-    ("rows", "rows", "rows with an observed target", "count"),
-    ("coverage", "coverage", "share inside their interval", "percent"),
-    ("mean_width", "mean width", "mean width of an interval, in target units", "number"),
-    ("median_width", "median width", "half of the intervals are narrower", "number"),
-    ("rmse", "RMSE", "root mean squared error of the mean, in target units", "number"),
-    ("mae", "MAE", "mean absolute error of the mean, in target units", "number"),
-    ("r2", "R²", "share of the target's variance explained", "number"),
-    ("nll", "NLL", "negative log-likelihood; lower is better", "number"),
-    (
-        "crps",
-        "CRPS",
-        "continuous ranked probability score, in target units; lower is better",
-        "number",
-    ),
-    ("ece", "ECE", "mean gap between stated and observed coverage", "percent"),
-    ("mce", "MCE", "largest such gap", "percent"),
-)
-
-VALIDATION_ROWS: tuple[tuple[str, str, str, str], ...] = (
-    ("agreement", "agreement", "probability of agreement under the rule", "number"),
-    ("bias", "bias", "mean of predicted minus observed", "number"),
-    (
-        "interval_score",
-        "interval score",
-        "width plus penalty for misses; lower is better",
-        "number",
-    ),
-)
+from accord._wording import count, duration, number, percent, written
+from accord.metrics import METRICS, Metric
 
 
 def render(template: str, **values: Any) -> str:
@@ -52,12 +22,25 @@ def render(template: str, **values: Any) -> str:
             version=__version__,
             made=f"{made.day} {made:%B %Y, %H:%M} UTC",
             style=_style(),
+            metrics=METRICS.values(),
+            explained=explained,
             **values,
         )
     )
 
 
-def _kept_together(value: Any) -> Any:
+def explained(metric: Metric) -> str:
+    """What a figure of merit says, its unit, and which way is better.
+
+    >>> explained(METRICS["crps"])
+    'continuous ranked probability score, in target units; lower is better'
+    """
+    unit = ", in target units" if metric.unit == "target" else ""
+    better = "" if metric.better == "neither" else f"; {metric.better} is better"
+    return f"{metric.meaning}{unit}{better}"
+
+
+def _kept_together(value: object) -> object:
     """No line break between a number and its percent sign."""
     if isinstance(value, str) and not isinstance(value, Markup):
         return value.replace(" %", "\N{NO-BREAK SPACE}%")
@@ -80,6 +63,7 @@ def _environment() -> Environment:
         "percent": percent,
         "count": count,
         "duration": duration,
+        "written": written,
     }
     return environment
 

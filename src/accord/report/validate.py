@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 
 from accord.plots import style
 from accord.report import figures
-from accord.report.page import FIGURE_ROWS, VALIDATION_ROWS, render
+from accord.report.page import render
 from accord.workflows import ValidateResult
 
 
@@ -24,7 +24,6 @@ def validate_report(result: ValidateResult) -> str:
         hero_narrow=_hero(result, wide=False),
         reliability=figures.reliability({"these predictions": found}) if dense and found else None,
         errors=figures.errors(found) if dense and found else None,
-        figure_rows=(*VALIDATION_ROWS, *FIGURE_ROWS),
     )
 
 

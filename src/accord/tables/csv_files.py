@@ -291,6 +291,11 @@ def _broken(path: Path, dialect: CsvDialect, error: Exception) -> TableError:
     message = reason(error)
     if any(sign in message for sign in ("UTF8", "UTF-8", "codec can't decode")):
         return _wrong_encoding(printable(path.name), dialect.encoding)
+    if "straddling" in message:  # Arrow's word for a row whose end it never finds
+        return TableError(
+            f"{printable(path.name)} has no complete data row: it is a single line, or a quotation "
+            "mark is never closed. Give a file with a header line and data rows."
+        )
     return TableError(
         f"{printable(path.name)} cannot be read as a table ({message}). Check that every line has "
         f"the same number of cells, separated by {_spoken(dialect.delimiter)}, or pass --delimiter."

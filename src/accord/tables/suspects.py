@@ -118,5 +118,5 @@ def _time(name: str) -> Suspect:
         name,
         "time",
         f"{quoted(name)} looks like a time. If new rows will be later than these, pass --time: "
-        "stretches of time are then held out.",
+        "blocks of time are then held out.",
     )

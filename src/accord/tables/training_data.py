@@ -1,6 +1,6 @@
 """From a table to what a model is trained on: features, target, and the rows' own tolerances."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Bools, Floats
-from accord.tables.cells import cleaned, convert, detect, is_text
+from accord.tables.cells import CellFormat, cleaned, convert, detect, is_text
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column, counted, listed
 from accord.tables.schema import Column, Inferred, Schema, counts_rows, infer_column
@@ -127,7 +127,8 @@ def _assemble(
     _check_target(table, given["target"], y[kept], exact[kept], kept + 1)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
     found = _features(table, data, kept + 1, given, ignore, use)
-    notes = [*table.notes, *_rows_left_out(table, given["target"], usable, y), *found.notes]
+    notes = [*table.notes, *_remarks(table, given.values())]
+    notes += [*_rows_left_out(table, given["target"], usable, y), *found.notes]
     notes += _far_targets(y[kept], exact[kept], kept + 1, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
     return TrainingData(
@@ -168,7 +169,7 @@ def _far_targets(y: Floats, exact: Bools, rows: NDArray[np.int64], target: str) 
     places = ", ".join(f"{y[place]:,.10g} in row {rows[place]:,}" for place in far[:3])
     return [
         f"{quoted(target)} is {places}, far from all others (half of them lie between {low:,.6g} "
-        f"and {high:,.6g}). If that is a mistake, correct it: it spoils the model."
+        f"and {high:,.6g}). Correct it if that is a mistake."
     ]
 
 
@@ -224,10 +225,21 @@ def number_column(table: Table, role: str, name: str) -> Floats:
     return np.where(np.isfinite(values), values, np.nan)
 
 
-def _numbers(table: Table, name: str) -> Floats:
-    """A number column with its infinite values."""
+def _cells(table: Table, name: str) -> CellFormat:
     cells = detect(table.data.column(name), decimal=table.decimal)
     assert cells is not None, "number_column has read it before"
+    return cells
+
+
+def _remarks(table: Table, names: Iterable[str]) -> list[str]:
+    """What a person should know about how the target, bounds and tolerances are read."""
+    known = {name: _cells(table, name).remark() for name in names}
+    return [f"In {quoted(name)}: {remark}." for name, remark in known.items() if remark]
+
+
+def _numbers(table: Table, name: str) -> Floats:
+    """A number column with its infinite values."""
+    cells = _cells(table, name)
     return np.asarray(convert(table.data.column(name), cells), dtype=np.float64)
 
 
@@ -302,10 +314,10 @@ def _features(
             values[name] = found.values
             decisions.append(Decision(name, True, _reason(found.column, found.values)))
     if not columns:
+        reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in list(ignored.items())[:5])
         raise TableError(
-            "no column is left to predict from: "
-            + "; ".join(f"{quoted(name)}: {why}" for name, why in list(ignored.items())[:5])
-            + ". Add columns that vary with the target."
+            f"no column is left to predict from ({reasons or 'there is only the target'}). Add "
+            "columns that vary with the target."
         )
     aside = tuple(name for role, name in given.items() if role != "target")
     schema = Schema(given["target"], tuple(columns), ignored, aside)
@@ -359,9 +371,12 @@ def _copies(X: pd.DataFrame, y: Floats, target: str) -> list[str]:
     copies = [str(name) for name in numbers.columns[np.abs(correlation) > _COPY_CORRELATION]]
     if not copies:
         return []
+    follow, it, is_it = (
+        ("follows", "it", "it is") if len(copies) == 1 else ("follow", "them", "they are")
+    )
     return [
-        f"{listed(copies)} follows {quoted(target)} almost exactly. If it is not known when you "
-        "predict, leave it out with --ignore."
+        f"{listed(copies)} {follow} {quoted(target)} almost exactly. If {is_it} not known when you "
+        f"predict, leave {it} out with --ignore."
     ]
 
 

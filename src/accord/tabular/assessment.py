@@ -1,20 +1,21 @@
 """Predictions beside what came true: coverage, width and errors of the same rows."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accord._types import Bools, Floats
+from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.metrics import ReliabilityCurve, crps
+from accord.metrics import ReliabilityCurve, crps, interval_score, mae, r2, rmse
 
 _LEVELS = np.arange(1, 20) / 20
 
 
 @dataclass(frozen=True)
-class Group:
+class RowGroup:
     """Some of the rows: what they have in common, how many they are, and their coverage."""
 
     title: str
@@ -113,7 +114,7 @@ class Assessment:
     def __len__(self) -> int:
         return len(self.y)
 
-    def __getitem__(self, chosen: Any) -> "Assessment":
+    def __getitem__(self, chosen: Bools | Indices | slice) -> "Assessment":
         """Some of the rows."""
         return Assessment(
             **_columns(lambda name: getattr(self, name)[chosen]), coverage=self.coverage
@@ -168,7 +169,7 @@ class Assessment:
         total = sum(parts) or 1.0
         return parts[0] / total, parts[1] / total, parts[2] / total
 
-    def groups(self, values: Floats, titles: tuple[str, ...]) -> list[Group]:
+    def groups(self, values: Floats, titles: tuple[str, ...]) -> list[RowGroup]:
         """Coverage in equally large groups of rows, from small to large ``values``.
 
         Coverage that holds for all rows together may still be too high for some and too low for
@@ -179,7 +180,7 @@ class Assessment:
         for title, places in zip(titles, np.array_split(order, len(titles)), strict=True):
             if len(places):
                 part = self[places]
-                found.append(Group(title, len(part), part.covered, part.mean_width))
+                found.append(RowGroup(title, len(part), part.covered, part.mean_width))
         return found
 
     def reliability(self) -> ReliabilityCurve:
@@ -188,19 +189,17 @@ class Assessment:
         return ReliabilityCurve(_LEVELS, observed, len(self))
 
     def figures(self) -> dict[str, float]:
-        """The numbers worth writing down, by name."""
+        """Figures of merit by their names in :data:`accord.metrics.METRICS`."""
         if not len(self):
             return {"rows": 0.0}
-        error = self.y - self.mean
-        spread = float(np.sum((self.y - self.y.mean()) ** 2))
-        found = {
-            "rows": float(len(self)),
+        interval = np.stack([self.lower, self.upper], axis=1)
+        found = point_figures(self.y, self.mean) | {
             "coverage": self.covered,
-            "mean_width": self.mean_width,
             "median_width": self.median_width,
-            "rmse": float(np.sqrt(np.mean(error**2))),
-            "mae": float(np.mean(np.abs(error))),
-            "r2": 1 - float(np.sum(error**2)) / spread if spread > 0 else float("nan"),
+            "interval_width": self.mean_width,
+            "interval_score": interval_score(
+                y_true=self.y, interval=interval, coverage=self.coverage
+            ),
         }
         if not self.has_density:
             return found
@@ -213,7 +212,23 @@ class Assessment:
         }
 
 
-def _columns(make: Any) -> dict[str, Any]:
+def point_figures(y: Floats, mean: Floats) -> dict[str, float]:
+    """Figures of merit that need no more than predicted values.
+
+    >>> point_figures(np.array([1.0, 2.0]), np.array([1.0, 3.0]))["bias"]
+    0.5
+    """
+    found = {
+        "rows": float(len(y)),
+        "rmse": rmse(y_true=y, mean=mean),
+        "mae": mae(y_true=y, mean=mean),
+        "bias": float(np.mean(mean - y)),
+    }
+    varied = len(y) > 1 and np.ptp(y) > 0
+    return found | {"r2": r2(y_true=y, mean=mean) if varied else float("nan")}
+
+
+def _columns(make: Callable[[str], Any]) -> dict[str, Any]:
     """A new array for each of an assessment's columns."""
     names = [field.name for field in fields(Assessment) if field.name != "coverage"]
     return {name: make(name) for name in names}

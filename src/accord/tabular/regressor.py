@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Self, TypeAlias, final, overload
 
 import numpy as np
 import pandas as pd
@@ -28,16 +28,19 @@ from accord.tables import (
     make_preprocessor,
     prepare_training,
     quoted,
-    read_table,
     suspects,
 )
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.profile import TableProfile
-from accord.tabular.roles import groups_of, named, order_of, with_roles
+from accord.tabular.roles import as_table, check_roles, groups_of, order_of, with_roles
 
 Effort = Literal["quick", "standard", "best"]
 Bounds = tuple[float | None, float | None]
+# Rows to learn from or to predict: a frame, an array, or a file.
+Array: TypeAlias = NDArray[Any]
+Unframed: TypeAlias = Array | Table | str | Path
+Rows: TypeAlias = pd.DataFrame | Unframed
 
 _EFFORTS = ("quick", "standard", "best")
 # Enough training rows are remembered, by hash, to notice when a model is tested on them.
@@ -74,7 +77,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         leaderboard_: Each configuration with its out-of-fold score and its weight.
         held_out_: An :class:`Assessment` of the training rows, each predicted by models that had
             not seen it. Not saved with the model.
-        shifted_: The same for the most unusual rows, by models that had seen none of their kind.
+        shifted_: The same for the most unusual rows, by models that had seen no such rows.
         notes_: What was noticed and decided, in plain sentences.
 
     Example:
@@ -114,7 +117,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def fit(
         self,
-        X: Any,
+        X: Rows,
         y: str | ArrayLike,
         *,
         y_tolerance: str | ArrayLike | None = None,
@@ -138,6 +141,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         table, roles = with_roles(
             X, {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper}
         )
+        check_roles(table, group=self.group, time=self.time)
         ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
         data = prepare_training(
             table,
@@ -179,7 +183,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         judging(1.0, "Judging")
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
+    @overload
+    def predict(self, X: Rows, return_std: Literal[False] = False) -> Floats: ...
+    @overload
+    def predict(self, X: Rows, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
+    def predict(self, X: Rows, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
         """The predicted mean of each row; with ``return_std`` also its standard deviation.
 
         **Shape**: (N,).
@@ -188,14 +196,18 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         mean = np.asarray(dist.mean)
         return (mean, np.asarray(dist.std)) if return_std else mean
 
-    def predict_dist(self, X: Any) -> Distribution:
+    def predict_dist(self, X: Rows) -> Distribution:
         """The predictive distribution of each row: mean, std, pdf, cdf, quantile, sample, …
 
         **Shape**: (N,).
         """
         return self.portfolio_.predict_dist(self.features(X))
 
-    def predict_interval(self, X: Any, coverage: float | None = None) -> Any:
+    @overload
+    def predict_interval(self, X: pd.DataFrame, coverage: float | None = None) -> pd.DataFrame: ...
+    @overload
+    def predict_interval(self, X: Unframed, coverage: float | None = None) -> Floats: ...
+    def predict_interval(self, X: Rows, coverage: float | None = None) -> pd.DataFrame | Floats:
         """Intervals that contain the target with probability ``coverage``, by default the model's.
 
         **Shape**: (N, 2). A DataFrame gives a DataFrame with its index.
@@ -204,7 +216,13 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_probability("coverage", share, strict=True)
         return _framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
 
-    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> Any:
+    @overload
+    def predict_quantiles(
+        self, X: pd.DataFrame, alpha: float | Sequence[float]
+    ) -> pd.DataFrame: ...
+    @overload
+    def predict_quantiles(self, X: Unframed, alpha: float | Sequence[float]) -> Floats: ...
+    def predict_quantiles(self, X: Rows, alpha: float | Sequence[float]) -> pd.DataFrame | Floats:
         """Quantiles at the levels ``alpha``, each in (0, 1).
 
         **Shape**: (N, len(alpha)). A DataFrame gives a DataFrame with its index.
@@ -213,10 +231,10 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         values = np.asarray(self.predict_dist(X).quantile(levels))
         return _framed(X, values, [f"{level:g}" for level in levels])
 
-    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
+    def predict_uncertainty(self, X: Rows) -> pd.DataFrame:
         """Where the uncertainty of each row comes from, as standard deviations.
 
-        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between networks; ``distance``
+        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models; ``distance``
         from the training rows; ``total``, the root of the sum of their squares.
         """
         dist = self.predict_dist(X)
@@ -231,19 +249,19 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             index=X.index if isinstance(X, pd.DataFrame) else None,
         )
 
-    def is_unusual(self, X: Any) -> Bools:
+    def is_unusual(self, X: Rows) -> Bools:
         """Whether a row is unlike those that the model has learnt from.
 
         **Shape**: (N,).
         """
-        X, unlike = self._conformed(X)
-        return self.portfolio_.is_unusual(self.transform(X)) | unlike
+        conformed, unlike = self._conformed(X)
+        return self.portfolio_.is_unusual(self.transform(conformed)) | unlike
 
     def answer(self, features: Floats) -> tuple[Distribution, Bools]:
         """Distributions and flags of rows whose features are known already."""
         return self.portfolio_.answer(features)
 
-    def features(self, X: Any) -> Floats:
+    def features(self, X: Rows) -> Floats:
         """The matrix that the portfolio sees; columns are found by their names.
 
         **Shape**: (N, features).
@@ -386,13 +404,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             held_out.dist, data.y[rows], rows=data.rows[rows], coverage=self.coverage
         )
 
-    def _conformed(self, X: Any) -> tuple[pd.DataFrame, Bools]:
+    def _conformed(self, X: Rows) -> tuple[pd.DataFrame, Bools]:
         """Rows with the schema's columns and types, and which hold what no training row held."""
         check_is_fitted(self, "portfolio_")
         schema = self.schema_
-        if isinstance(X, np.ndarray):
-            X = named(X)
-        table = read_table(X)
+        table = as_table(X)
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         conformed = conform(table.data, schema, source=table.name)
         return conformed[0], conformed[2]
@@ -418,7 +434,7 @@ def _hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
     return np.asarray(hashed, dtype=np.uint64)
 
 
-def _framed(X: Any, values: Floats, names: list[str]) -> Any:
+def _framed(X: Rows, values: Floats, names: list[str]) -> pd.DataFrame | Floats:
     """``values`` as a DataFrame with the index of ``X`` if that is one."""
     if not isinstance(X, pd.DataFrame):
         return values

@@ -1,7 +1,8 @@
-"""Columns with a role of their own: the target and its kin, groups, time."""
+"""Columns with a role of their own: the target with its bounds and tolerance, groups, time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,22 +11,26 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord._types import Floats
-from accord.tables import OptionError, Table, TableError, TrainingData, quoted, read_table
+from accord.tables import Table, TableError, TrainingData, absent_column, quoted, read_table
 from accord.tabular.profile import as_floats
 
 
-def named(X: NDArray[Any]) -> pd.DataFrame:
-    """An array as a table, its columns x0, x1, …"""
+def as_table(X: pd.DataFrame | NDArray[Any] | Table | str | Path) -> Table:
+    """Rows in any of their forms as a table; an array's columns are x0, x1, …"""
+    if isinstance(X, Table):
+        return X
+    if not isinstance(X, np.ndarray):
+        return read_table(X)
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got shape {X.shape}. Reshape it.")
-    return pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
+    return read_table(pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])]))
 
 
-def with_roles(X: Any, given: dict[str, Any]) -> tuple[Table, dict[str, str]]:
-    """The table with values for the target and its kin as columns, and those columns' names."""
-    if isinstance(X, np.ndarray):
-        X = named(X)
-    table = X if isinstance(X, Table) else read_table(X)
+def with_roles(
+    X: pd.DataFrame | NDArray[Any] | Table | str | Path, given: dict[str, Any]
+) -> tuple[Table, dict[str, str]]:
+    """The table with given values (targets, bounds, tolerances) as columns, and their names."""
+    table = as_table(X)
     data, roles = table.data, {}
     for role, value in given.items():
         if value is None:
@@ -42,6 +47,14 @@ def with_roles(X: Any, given: dict[str, Any]) -> tuple[Table, dict[str, str]]:
         roles[role] = _free_name(str(wish), data.column_names)
         data = data.append_column(roles[role], pa.array(values, from_pandas=True))
     return replace(table, data=data), roles
+
+
+def check_roles(table: Table, **roles: str | None) -> None:
+    """Refuse columns that are not in the table, by the role that they were named for."""
+    names = table.data.column_names
+    for role, name in roles.items():
+        if name is not None and name not in names:
+            raise absent_column(name, names, role=role, source=table.name)
 
 
 def _free_name(wish: str, taken: Sequence[str]) -> str:
@@ -69,8 +82,6 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
     """The moment of each row, as a number."""
     if name is None:
         return None
-    if name not in table.data.column_names:
-        raise OptionError(f"time column {quoted(name)} is not in {table.name}. Check its name.")
     if name in data.schema.names and data.X[name].dtype.kind != "O":
         return as_floats(data.X[[name]])[:, 0]
     column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()

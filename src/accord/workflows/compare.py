@@ -12,8 +12,9 @@ import pyarrow as pa
 
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
-from accord._wording import count, listed_plainly, number, percent
+from accord._wording import count, listed_plainly, percent, with_error
 from accord.estimators import fit_together
+from accord.metrics import METRICS, Metric
 from accord.splits import OutlierSplit
 from accord.tables import (
     DecimalMark,
@@ -35,13 +36,8 @@ SplitKind = Literal["random", "unusual"]
 KINDS: tuple[SplitKind, ...] = ("random", "unusual")
 SPLIT_WORDS: dict[SplitKind, str] = {"random": "random rows", "unusual": "unusual rows"}
 
-# figure, title, and whether it is a share
-COLUMNS: tuple[tuple[str, str, bool], ...] = (
-    ("nll", "NLL", False),
-    ("crps", "CRPS", False),
-    ("rmse", "RMSE", False),
-    ("coverage", "coverage", True),
-    ("mean_width", "mean width", False),
+COLUMNS: tuple[Metric, ...] = tuple(
+    METRICS[name] for name in ("nll", "crps", "rmse", "coverage", "interval_width")
 )
 
 _TEST_SHARE = 0.1
@@ -51,7 +47,7 @@ Fold = tuple[SplitKind, Indices, Indices, Floats, Floats]
 
 @dataclass(frozen=True)
 class MethodScore:
-    """One method on one sort of split: means over its splits, and their standard errors.
+    """One method on one kind of split: means over its splits, and their standard errors.
 
     The standard error of a single split is NaN: nothing is known about it.
     """
@@ -76,18 +72,17 @@ class MethodScore:
         means = {name: float(values.mean()) for name, values in columns.items()}
         return cls(method, split, means, errors, seconds)
 
-    def cell(self, figure: str, *, share: bool = False) -> str:
+    def cell(self, metric: Metric) -> str:
         """A figure with its standard error.
 
-        >>> MethodScore("a", "random", {"nll": 1.234}, {"nll": 0.05}, 1.0).cell("nll")
-        '1.23 ± 0.05'
+        >>> MethodScore("a", "random", {"nll": 1.234}, {"nll": 0.05}, 1.0).cell(METRICS["nll"])
+        '1.234 ± 0.050'
         """
-        shown = percent if share else number
-        value, error = self.figures[figure], self.errors[figure]
-        if not np.isfinite(error):
-            return shown(value)
-        spread = f"{100 * error:.1f}" if share else number(error, 2)
-        return f"{shown(value)} ± {spread}"
+        value, error = self.figures[metric.name], self.errors[metric.name]
+        if metric.format != "percent":
+            return with_error(value, error)
+        spread = f" ± {100 * error:.1f}" if np.isfinite(error) else ""
+        return f"{percent(value)}{spread}"
 
 
 @dataclass(frozen=True)
@@ -108,7 +103,7 @@ class CompareResult:
     seconds: float
 
     def ranked(self, split: SplitKind, figure: str = "nll") -> list[MethodScore]:
-        """The methods on a sort of split, the best first."""
+        """The methods on a kind of split, the best first."""
         return sorted((s for s in self.scores if s.split == split), key=lambda s: s.figures[figure])
 
     def level_with_best(self, split: SplitKind, figure: str = "nll") -> list[str]:
@@ -122,12 +117,12 @@ class CompareResult:
         ]
 
     def table(self, split: SplitKind) -> tuple[list[str], list[list[str]]]:
-        """Header and rows of text for one sort of split, the best first, failures last."""
-        header = [SPLIT_WORDS[split], *(title for _, title, _ in COLUMNS), "s/fit"]
+        """Header and rows of text for one kind of split, the best first, failures last."""
+        header = [SPLIT_WORDS[split], *(metric.title for metric in COLUMNS), "s/fit"]
         rows = [
             [
                 score.method,
-                *(score.cell(name, share=share) for name, _, share in COLUMNS),
+                *(score.cell(metric) for metric in COLUMNS),
                 f"{score.seconds:.1f}",
             ]
             for score in self.ranked(split)
@@ -158,10 +153,10 @@ class CompareResult:
         missing = f" Not installed: {', '.join(self.absent)}." if self.absent else ""
         failed = "".join(f" {name} failed: {why}" for name, why in self.failures.items())
         splits = count(self.n_splits, "split")
-        return f"{self.headline()} (NLL: lower is better; {splits} of each sort.){missing}{failed}"
+        return f"{self.headline()} (NLL: lower is better; {splits} of each kind.){missing}{failed}"
 
     def write_scores(self, path: Path) -> None:
-        """All figures as a table, one row per method and sort of split."""
+        """All figures as a table, one row per method and kind of split."""
         lines = [{**line, "failure": line.get("failure", "")} for line in self._lines()]
         columns = list(dict.fromkeys(name for line in lines for name in line))
         whole = [{name: line.get(name) for name in columns} for line in lines]
@@ -185,7 +180,7 @@ class CompareResult:
                 "method": s.method,
                 "split": s.split,
                 **s.figures,
-                **{f"{name}_error": s.errors[name] for name, _, _ in COLUMNS},
+                **{f"{metric.name}_error": s.errors[metric.name] for metric in COLUMNS},
                 "seconds": round(s.seconds, 2),
             }
             for kind in KINDS
@@ -229,7 +224,7 @@ def compare_methods(
         running(0.0, method.name)
         try:
             found, seconds = _run(method, folds, data, coverage, seed, running)
-        except Exception as error:  # whatever a peer raises is its own row, not the end
+        except Exception as error:  # the method gets a row that says so
             failures[method.name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
             continue
         for kind, judged in found.items():

@@ -1,4 +1,4 @@
-"""The whole journey on embedded data: a table, a model, a report, predictions."""
+"""Every step on embedded data: a table, a model, a report, predictions."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

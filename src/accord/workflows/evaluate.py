@@ -83,7 +83,7 @@ def evaluate_table(
 ) -> EvaluateResult:
     """Compare a model's predictions with the target column of a table, and state the drift.
 
-    ``coverage`` is the model's own unless given. ``strict`` refuses infinite and absurd values and
+    ``coverage`` is the model's own unless given. ``strict`` refuses infinite and extreme values and
     unknown categories.
     """
     start = time.perf_counter()

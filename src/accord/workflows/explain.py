@@ -5,11 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 from scipy.stats import rankdata
 
 from accord._progress import Progress, silent
 from accord._types import Floats
 from accord.distributions import Distribution
+from accord.tables import printable
 from accord.tabular import Assessment, TableProfile, as_floats
 
 Predict = Callable[[pd.DataFrame], Distribution]
@@ -20,8 +22,12 @@ _REPEATS = 3
 _COLUMNS = 40
 _COLUMNS_IF_WIDE = 15
 _WIDE = 200
-# A rank correlation with the prediction beyond this is called a direction.
+# A rank correlation of the changes beyond this is called a direction.
 _CLEAR = 0.3
+_CAPPED = 0.95
+_NO_DIRECTION = "no single direction"
+# A category is called the highest only if so many rows have it.
+_ROWS_OF_CATEGORY = 5
 _SHOWN_ROWS = 12
 
 
@@ -30,7 +36,9 @@ class FeatureEffect:
     """How far predictions move when a column is shuffled, in the target's units.
 
     ``mean`` and ``uncertainty`` are mean absolute changes of the predicted mean and standard
-    deviation. ``direction`` is "rises" or "falls" if predictions do so with the column, else "".
+    deviation; the largest twentieth of the changes count as the next smaller one, since one row far
+    from all others could hide the rest. ``direction`` says in words how predictions go with the
+    column: "rises with it", "falls with it", "highest for Ulm", or "no single direction".
     """
 
     name: str
@@ -76,15 +84,15 @@ def feature_effects(
     for place, name in enumerate(names):
         progress(place / len(names), "Explaining")
         copies = [_shuffled(X, name, rng) for _ in range(1 if wide else _REPEATS)]
-        moved = predict(pd.concat(copies, ignore_index=True))
-        change_of_mean = np.abs(np.asarray(moved.mean).reshape(len(copies), -1) - mean)
-        change_of_std = np.abs(np.asarray(moved.std).reshape(len(copies), -1) - std)
+        given = pd.concat(copies, ignore_index=True)
+        moved = predict(given)
+        gained = np.asarray(moved.mean) - np.tile(mean, len(copies))
         found.append(
             FeatureEffect(
                 name,
-                float(change_of_mean.mean()),
-                float(change_of_std.mean()),
-                _direction(X[[name]], mean),
+                _change(moved.mean, mean, copies=len(copies)),
+                _change(moved.std, std, copies=len(copies)),
+                _direction(pd.concat([X[[name]]] * len(copies)), given[[name]], gained),
             )
         )
     return sorted(found, key=lambda effect: -effect.mean)
@@ -117,15 +125,36 @@ def most_unusual(
     )
 
 
-def _direction(column: pd.DataFrame, mean: Floats) -> str:
-    if column.dtypes.iloc[0].kind == "O":
-        return ""
-    values = as_floats(column)[:, 0]
-    known = ~np.isnan(values)
-    if known.sum() < 3 or np.ptp(values[known]) == 0 or np.ptp(mean[known]) == 0:
-        return ""
-    related = float(np.corrcoef(rankdata(values[known]), rankdata(mean[known]))[0, 1])
-    return "" if abs(related) < _CLEAR else "rises" if related > 0 else "falls"
+def _change(moved: ArrayLike, before: Floats, *, copies: int) -> float:
+    """Mean absolute change, with the largest twentieth capped."""
+    change = np.abs(np.asarray(moved).reshape(copies, -1) - before)
+    return float(np.minimum(change, np.quantile(change, _CAPPED)).mean())
+
+
+def _direction(before: pd.DataFrame, after: pd.DataFrame, gained: Floats) -> str:
+    """How predictions go with a column, from what they gained when its values were shuffled.
+
+    Shuffled values go with no other column, so that the effect is this column's own.
+
+    **Shape**: before and after (n, 1), gained (n,).
+    """
+    if before.dtypes.iloc[0].kind == "O":
+        return _best_category(after.iloc[:, 0], gained)
+    step = (as_floats(after) - as_floats(before))[:, 0]
+    known = ~np.isnan(step)
+    if known.sum() < 3 or np.ptp(step[known]) == 0 or np.ptp(gained[known]) == 0:
+        return _NO_DIRECTION
+    related = float(np.corrcoef(rankdata(step[known]), rankdata(gained[known]))[0, 1])
+    if abs(related) < _CLEAR:
+        return _NO_DIRECTION
+    return "rises with it" if related > 0 else "falls with it"
+
+
+def _best_category(values: "pd.Series[str]", gained: Floats) -> str:
+    """The category that raises predictions most, among those of at least a few rows."""
+    groups = pd.Series(gained).groupby(values.to_numpy())
+    means = groups.mean()[groups.size() >= _ROWS_OF_CATEGORY]
+    return f"highest for {printable(means.idxmax(), limit=24)}" if len(means) > 1 else _NO_DIRECTION
 
 
 def _shuffled(X: pd.DataFrame, name: str, rng: np.random.Generator) -> pd.DataFrame:

@@ -14,7 +14,7 @@ from sklearn.model_selection import KFold, cross_val_predict
 from accord._progress import Progress, parts, silent
 from accord._types import Floats
 from accord.tables import DecimalMark, OptionError, quoted, read_table
-from accord.tabular import Assessment, Bounds, Effort, Group, TableRegressor
+from accord.tabular import Assessment, Bounds, Effort, RowGroup, TableRegressor
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 
@@ -50,7 +50,7 @@ class FitResult:
             for level in sorted({*_LEVELS, self.held_out.coverage})
         ]
 
-    def quarters(self) -> list[Group]:
+    def quarters(self) -> list[RowGroup]:
         """Coverage and width from small to large predictions."""
         return self.held_out.groups(self.held_out.mean, QUARTILES)
 
@@ -108,15 +108,15 @@ def fit_table(
 ) -> FitResult:
     """Fit a :class:`TableRegressor` to a CSV file, a Parquet file or a DataFrame, and judge it.
 
-    Honest figures come from rows that the predicting models had not seen: each row from the folds
-    that left it out, and the most unusual rows from models that had seen none of their kind.
+    The figures come from rows that the predicting models had not seen: each row from the folds
+    that left it out, and the most unusual rows from models that had seen no rows like them.
 
     Args:
         table: File or DataFrame with the target among its columns.
         target: The column to predict.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
-        encoding, delimiter, decimal: Of a CSV file; found out unless given.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
 
     All others are those of :class:`TableRegressor`; ``time_column`` is its ``time`` and ``seed``
@@ -196,7 +196,7 @@ def _distances(model: TableRegressor) -> Floats:
 
 
 def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
-    """The rows furthest from the others, as models predict them that had not seen their kind."""
+    """The rows furthest from the others, as predicted by models that had seen no rows like them."""
     places = np.asarray(model.portfolio_.shifted_.rows)
     return most_unusual(
         model.shifted_,

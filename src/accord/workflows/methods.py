@@ -1,4 +1,4 @@
-"""The methods that are compared: those of this library, and peers where they are installed.
+"""The methods that are compared: those of this library, and others where they are installed.
 
 To add one, write an entry of ``METHODS``: a name, how it is trained, how it is made from a seed.
 """
@@ -6,7 +6,7 @@ To add one, write an entry of ``METHODS``: a name, how it is trained, how it is 
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import Any, Protocol, Self, final
+from typing import Protocol, Self, final
 
 import numpy as np
 
@@ -22,14 +22,14 @@ from accord.estimators import (
 )
 from accord.portfolio import PortfolioRegressor
 
-# A peer that is sure of itself to the last digit would have no likelihood at all.
+# A method that states no uncertainty at all would have no likelihood.
 _SMALLEST_SHARE = 1e-6
 
 
 class Regressor(Protocol):
     """What a method must be able to do."""
 
-    def fit(self, X: Floats, y: Floats) -> Any: ...
+    def fit(self, X: Floats, y: Floats) -> object: ...
     def predict_dist(self, X: Floats) -> Distribution: ...
 
 

@@ -93,7 +93,7 @@ def predict_table(
     Columns: the id if one is named, mean, std, a lower and an upper bound per coverage (by default
     the model's), noise, disagreement, distance, unusual. The output appears whole or not at all.
     Memory does not grow with the file. ``-`` is standard input, and standard output. ``strict``
-    refuses infinite and absurd values and unknown categories, which are flagged otherwise.
+    refuses infinite and extreme values and unknown categories, which are flagged otherwise.
     """
     start = time.perf_counter()
     progress = progress or silent

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accord._types import Floats
+from accord._types import Floats, Indices
 from accord._wording import count, number, percent
 from accord.agreement import (
     Agreement,
@@ -17,7 +17,6 @@ from accord.agreement import (
     probability_of_agreement,
 )
 from accord.distributions import Normal
-from accord.metrics import interval_score
 from accord.tables import (
     DecimalMark,
     OptionError,
@@ -28,7 +27,7 @@ from accord.tables import (
     quoted,
     read_table,
 )
-from accord.tabular import Assessment
+from accord.tabular import Assessment, point_figures
 from accord.workflows.verdict import (
     Level,
     Use,
@@ -117,13 +116,13 @@ def validate_predictions(
         raise OptionError("intervals need both ends, got one. Name --lower and --upper.")
     source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
     roles = {"truth": truth, "mean": mean, "std": std, "lower": lower, "upper": upper}
-    columns, left_out = _columns(source, {k: v for k, v in roles.items() if v is not None})
+    columns, rows = _columns(source, {k: v for k, v in roles.items() if v is not None})
     y, predicted = columns["truth"], columns["mean"]
     dist = Normal(predicted, _positive(columns["std"], std)) if "std" in columns else None
     agreement = probability_of_agreement(
         predicted if dist is None else dist, y, agreed, random_state=0
     )
-    found = _found(columns, dist, coverage)
+    found = _found(columns, dist, coverage, rows)
     figures = _figures(columns, agreement, found)
     return ValidateResult(
         source=source.name,
@@ -136,7 +135,7 @@ def validate_predictions(
         use=None if found is None else use_of(found),
         required=required,
         figures=figures,
-        warnings=(*source.notes, *_left_out(left_out)),
+        warnings=(*source.notes, *_left_out(source.data.num_rows - len(rows))),
     )
 
 
@@ -144,17 +143,18 @@ def _left_out(rows: int) -> tuple[str, ...]:
     return (f"{count(rows, 'row')} with missing values left out.",) if rows else ()
 
 
-def _found(columns: dict[str, Floats], dist: Normal | None, coverage: float) -> Assessment | None:
+def _found(
+    columns: dict[str, Floats], dist: Normal | None, coverage: float, rows: Indices
+) -> Assessment | None:
     """The uncertainty that was stated: the intervals given before those of the deviation."""
-    y, rows = columns["truth"], np.arange(1, len(columns["truth"]) + 1)
-    given = None
+    y, given = columns["truth"], None
     if "lower" in columns:
         given = np.stack([columns["lower"], columns["upper"]], axis=1)
         crossed = np.flatnonzero(given[:, 0] > given[:, 1])
         if len(crossed):
             raise TableError(
                 "lower ends must not exceed upper ends, got "
-                f"{given[crossed[0], 0]:g} and {given[crossed[0], 1]:g} in row {crossed[0] + 1}. "
+                f"{given[crossed[0], 0]:g} and {given[crossed[0], 1]:g} in row {rows[crossed[0]]}. "
                 "Correct the columns."
             )
     if dist is not None:
@@ -173,8 +173,8 @@ def _rule(rule: str | Rule | DatasetRule) -> Rule | DatasetRule:
         raise OptionError(str(error)) from error
 
 
-def _columns(source: Table, roles: dict[str, str]) -> tuple[dict[str, Floats], int]:
-    """The columns as numbers, rows with gaps left out, and how many those are."""
+def _columns(source: Table, roles: dict[str, str]) -> tuple[dict[str, Floats], Indices]:
+    """The columns as numbers, rows with gaps left out, and the row numbers of the others."""
     names = source.data.column_names
     for role, name in roles.items():
         if name not in names:
@@ -186,7 +186,7 @@ def _columns(source: Table, roles: dict[str, str]) -> tuple[dict[str, Floats], i
             f"validation needs at least {_MINIMUM_ROWS} whole rows, got {int(whole.sum())} in "
             f"{source.name}. Add rows."
         )
-    return {role: values[whole] for role, values in columns.items()}, int((~whole).sum())
+    return {role: values[whole] for role, values in columns.items()}, np.flatnonzero(whole) + 1
 
 
 def _positive(deviation: Floats, name: str | None) -> Floats:
@@ -202,22 +202,9 @@ def _positive(deviation: Floats, name: str | None) -> Floats:
 def _figures(
     columns: dict[str, Floats], agreement: Agreement, found: Assessment | None
 ) -> dict[str, float]:
-    error = columns["mean"] - columns["truth"]
-    figures = {
-        "rows": float(len(error)),
-        "agreement": agreement.mean,
-        "rmse": float(np.sqrt(np.mean(error**2))),
-        "mae": float(np.mean(np.abs(error))),
-        "bias": float(error.mean()),
-    }
-    if found is None:
-        return figures
-    figures |= {name: value for name, value in found.figures().items() if name not in figures}
-    interval = np.stack([found.lower, found.upper], axis=1)
-    figures["interval_score"] = interval_score(
-        y_true=found.y, interval=interval, coverage=found.coverage
-    )
-    return figures
+    if found is not None:
+        return {"agreement": agreement.mean} | found.figures()
+    return {"agreement": agreement.mean} | point_figures(columns["truth"], columns["mean"])
 
 
 def _verdict(agreement: Agreement, rows: int, required: float | None) -> Verdict:
@@ -261,5 +248,7 @@ def _belief(found: Assessment) -> Verdict:
     """Can the stated uncertainty be believed, and is it narrow enough to be of use?"""
     judged, use = reliability(found), use_of(found)
     return Verdict(
-        worst(judged.level, use.level), belief_sentence(judged), use.sentence("the observed values")
+        worst(judged.level, use.level),
+        belief_sentence(judged, use),
+        use.sentence("the observed values"),
     )

@@ -7,7 +7,7 @@ import numpy as np
 
 from accord._wording import count, number, percent
 from accord.tables import printable
-from accord.tabular import Assessment, Group
+from accord.tabular import Assessment, RowGroup
 
 Level = Literal["good", "caution", "poor"]
 Belief = Literal["holds", "does not hold", "too few rows"]
@@ -210,13 +210,13 @@ def evaluation_verdict(
     return Verdict(level, headline, summary)
 
 
-def belief_sentence(judged: Reliability) -> str:
-    """Whether stated uncertainty can be believed, for predictions from anywhere."""
+def belief_sentence(judged: Reliability, use: Use) -> str:
+    """Whether stated uncertainty can be believed and is of use, for predictions from anywhere."""
     inside = f"{percent(judged.covered)} of {count(judged.rows, 'row')} lie inside"
     if judged.belief == "too few rows":
         return (
             f"Too few rows to tell whether the stated uncertainty can be believed: {inside}, "
-            f"{judged.allowed()}."
+            f"{judged.allowed()}. The intervals {use.clause()}."
         )
     if judged.belief == "does not hold":
         opening = "The stated uncertainty is too small"
@@ -224,7 +224,10 @@ def belief_sentence(judged: Reliability) -> str:
         opening = "The stated uncertainty can be believed, and is larger than it needs to be"
     else:
         opening = "The stated uncertainty can be believed"
-    return f"{opening}: {inside} their {percent(judged.stated)} intervals ({judged.allowed()})."
+    found = f"{inside} their {percent(judged.stated)} intervals ({judged.allowed()})"
+    if judged.belief == "holds" and use.level != "good":
+        return f"{opening}, but the intervals {use.clause()}: {found}."
+    return f"{opening}: {found}."
 
 
 def worst(*levels: Level) -> Level:
@@ -257,8 +260,8 @@ def _of_unusual(judged: Reliability) -> str:
         "too few rows": "too few rows to tell",
     }
     return (
-        f"Of the {count(judged.rows, 'most unusual row')}, predicted by models that had seen none "
-        f"of their kind, {percent(judged.covered)} lie inside: {ends[judged.belief]} "
+        f"Of the {count(judged.rows, 'most unusual row')}, predicted by models that had seen no "
+        f"rows like them, {percent(judged.covered)} lie inside: {ends[judged.belief]} "
         f"({judged.allowed()})."
     )
 
@@ -288,7 +291,7 @@ def _remarks(
     return tuple(remarks)
 
 
-def _falls_short(group: Group, stated: float) -> bool:
+def _falls_short(group: RowGroup, stated: float) -> bool:
     """Whether a group's coverage is below the stated one by more than chance and a margin."""
     error = np.sqrt(stated * (1 - stated) / group.rows)
     return bool(stated - group.covered > max(3 * error, 0.02))

@@ -17,7 +17,7 @@ _LEVELS = {
 def reproduction_report(result: Reproduction) -> str:
     """A page on the paper's tables and figures, from :func:`accord.paper.reproduce`."""
     return render(
-        "reproduction.html",
+        "reproduce.html",
         result=result,
         sentences=group_sentences(result.parts),
         grid=claim_grid(result.claims),
