@@ -73,11 +73,13 @@ _EVIDENCE = ("held_out_", "judged_", "shifted_")
 class HeldOut:
     """Predictions for training rows by models that had not seen them.
 
-    **Shape**: all (n,); ``rows`` are places in the training data.
+    **Shape**: all (n,); ``rows`` are places in the training data, ``growth`` their distance to the
+    rows that the models had seen, as :class:`accord.trust.Growth` measures it.
     """
 
     rows: Indices
     dist: Distribution
+    growth: Floats
     unusual: Bools
 
 
@@ -324,10 +326,13 @@ class PortfolioRegressor(DistributionalRegressor):
         needed = np.clip(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1), 0.0, 1.0)
         self.levels_ = np.sort(needed)
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
-        unusual = self.growth_.leave_one_out()[used] > self.threshold_
-        self.held_out_ = HeldOut(used, self._finished(held_out, needed), unusual)
+        growth = self.growth_.leave_one_out()[used]
+        unusual = growth > self.threshold_
+        self.held_out_ = HeldOut(used, self._finished(held_out, needed), growth, unusual)
         self.judged_ = tuple(
-            HeldOut(used[own], self._finished(held_out[own], needed[rest]), unusual[own])
+            HeldOut(
+                used[own], self._finished(held_out[own], needed[rest]), growth[own], unusual[own]
+            )
             for own, rest in _own_and_rest(used, parts)
         )
         self.shifted_ = self.held_out_
@@ -335,7 +340,10 @@ class PortfolioRegressor(DistributionalRegressor):
             rows, part = shifted[0]
             dist = distribution_of(part.predictions, self.tolerance_, part.growth, part.beyond)
             others = needed[~np.isin(used, rows)]
-            self.shifted_ = HeldOut(rows, self._finished(dist, others), np.ones(len(rows), bool))
+            growth = np.expm1(part.growth)  # back from its logarithm
+            self.shifted_ = HeldOut(
+                rows, self._finished(dist, others), growth, np.ones(len(rows), bool)
+            )
 
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)

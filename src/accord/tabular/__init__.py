@@ -2,13 +2,16 @@
 
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import ModelCard, make_card
-from accord.tabular.profile import TableProfile, as_floats
+from accord.tabular.expectation import DistanceCurve, Expectation
+from accord.tabular.profile import TableProfile, as_floats, row_hashes
 from accord.tabular.regressor import Bounds, Effort, TableRegressor
 
 __all__ = [
     "Assessment",
     "Bounds",
+    "DistanceCurve",
     "Effort",
+    "Expectation",
     "ModelCard",
     "RowGroup",
     "TableProfile",
@@ -16,4 +19,5 @@ __all__ = [
     "as_floats",
     "make_card",
     "point_figures",
+    "row_hashes",
 ]

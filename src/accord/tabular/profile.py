@@ -4,6 +4,7 @@ from typing import Any, final
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from accord._types import Floats
@@ -89,6 +90,15 @@ def as_floats(X: pd.DataFrame) -> Floats:
         moments = X.iloc[:, place].to_numpy(dtype="datetime64[us]")
         values[:, place] = np.where(np.isnat(moments), np.nan, moments.astype(np.int64))
     return values
+
+
+def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
+    """A number per row that equal rows share, features and target.
+
+    **Shape**: X (n, d), y (n,) → (n,).
+    """
+    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
+    return np.asarray(hashed, dtype=np.uint64)
 
 
 def _from_rarity(share: float) -> float:

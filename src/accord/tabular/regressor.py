@@ -32,7 +32,8 @@ from accord.tables import (
 )
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
-from accord.tabular.profile import TableProfile
+from accord.tabular.expectation import DistanceCurve
+from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.roles import as_table, check_roles, groups_of, order_of, with_roles
 
 Effort = Literal["quick", "standard", "best"]
@@ -303,7 +304,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Estimated share of rows, as :func:`conform` gives them, that were trained on."""
         if not len(X):
             return 0.0
-        found = np.isin(_hashes(X[self.schema_.names], y), self.remembered_).mean()
+        found = np.isin(row_hashes(X[self.schema_.names], y), self.remembered_).mean()
         return float(min(1.0, found * self._card["n_rows"] / len(self.remembered_)))
 
     def __getstate__(self) -> dict[str, Any]:
@@ -372,19 +373,21 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _judge(self, table: Table, data: TrainingData) -> None:
         """What rows say about the models that had not seen them."""
         self.training_ = data
-        self.held_out_ = Assessment.join(
-            [self._assessed(data, part) for part in self.portfolio_.judged_]
-        )
-        self.shifted_ = self._assessed(data, self.portfolio_.shifted_)
+        unseen = [*self.portfolio_.judged_, self.portfolio_.shifted_]
+        assessed = [self._assessed(data, part) for part in unseen]
+        self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
         some = np.random.default_rng(0).permutation(len(data.y))[:_REMEMBERED_ROWS]
-        self.remembered_ = np.sort(_hashes(data.X.iloc[some], data.y[some]))
+        self.remembered_ = np.sort(row_hashes(data.X.iloc[some], data.y[some]))
         card = make_card(
             table,
             data,
             held_out=self.held_out_,
             shifted=self.shifted_,
+            by_distance=DistanceCurve.of(
+                [(found, part.growth) for found, part in zip(assessed, unseen, strict=True)]
+            ),
             leaderboard=[vars(entry) for entry in self.portfolio_.leaderboard_],
             settings=self._settings(),
         )
@@ -426,12 +429,6 @@ def _checked_bounds(bounds: Any) -> Bounds:
     if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
         raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
     return ends[0], ends[1]
-
-
-def _hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
-    """A number per row that equal rows share, features and target."""
-    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
-    return np.asarray(hashed, dtype=np.uint64)
 
 
 def _framed(X: Rows, values: Floats, names: list[str]) -> pd.DataFrame | Floats:

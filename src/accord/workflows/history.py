@@ -13,11 +13,11 @@ from accord._types import Floats
 from accord._wording import json_text
 from accord.tables import OptionError, quoted
 from accord.validation import coverage_log_evidence, coverage_sequence
+from accord.workflows.verdict import NEGLIGIBLE
 
 _KIND, _VERSION = "accord monitoring", 1
 # 20: a false alarm in at most one stream of twenty, however long it is watched.
 ALARM = 20.0
-MARGIN = 0.01
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class History:
 
         **Shape**: (J,).
         """
-        margin = min(MARGIN, self.coverage / 2)
+        margin = min(NEGLIGIBLE, self.coverage / 2)
         return coverage_log_evidence(*self._counts(), coverage=self.coverage, margin=margin)
 
     @cached_property
