@@ -131,7 +131,7 @@ def test_names_are_neither_formulas_nor_templates(houses: pd.DataFrame, name: st
 
 def test_evaluation_validation_comparison(fitted: FitResult, houses: pd.DataFrame) -> None:
     evaluation = evaluate_report(evaluate_table(fitted.model, houses))
-    assert "Have the data drifted?" in evaluation
+    assert "Have the data drifted? <code>accord monitor</code> says" in evaluation
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"y": rng.normal(size=40), "m": 0.0, "s": 1.0})
     gaussian = validate_predictions(frame, truth="y", mean="m", std="s", rule="within 1")

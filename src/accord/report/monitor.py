@@ -74,7 +74,7 @@ def _coverage(history: History) -> Markup:
         ax.set_ylabel("inside the interval")
         _whole_numbers(ax)
         style.percent_axis(ax.yaxis)
-        style.legend_below(ax, columns=3)
+        style.legend_below(ax, columns=2)
 
     alt = (
         f"Coverage over {len(covered)} batches: {percent(history.covered)} of all rows lie in "
