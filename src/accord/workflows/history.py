@@ -87,9 +87,6 @@ class History:
         state: dict[str, Any] = {"kind": _KIND, "version": _VERSION, **asdict(self)}
         write_whole(path, json_text(state) + "\n")
 
-    def __contains__(self, content: str) -> bool:
-        return any(batch.content == content for batch in self.batches)
-
     def having(self, batch: Batch) -> "History":
         """The history with one more batch."""
         return replace(self, batches=(*self.batches, batch))

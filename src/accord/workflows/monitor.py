@@ -176,12 +176,7 @@ def monitor_table(
     expected = curve.expect(rows.growth, rows.predicted["std"].to_numpy())
     seen = model.seen_in_training(X[rows.labelled], rows.y[rows.labelled])
     batch = rows.batch(source.name, expected, drift, trained_on=seen > 0.5)
-    history = _history(place, model, known_as)
-    before = next((each for each in history.batches if each.content == batch.content), None)
-    if before is None:
-        history = history.having(batch)
-        if place is not None:
-            history.write(place)
+    history, before = _remembered(batch, place, _history(place, model, known_as))
     return MonitorResult(
         card=model.card_,
         source=source.name,
@@ -292,6 +287,17 @@ def _history(place: Path | None, model: TableRegressor, known_as: str) -> Histor
     if place is None:
         return History(known_as, model.coverage)
     return History.read(place, model=known_as, coverage=model.coverage)
+
+
+def _remembered(batch: Batch, place: Path | None, history: History) -> tuple[History, Batch | None]:
+    """The history with this batch, on the disk too; or the batch that had the same rows before."""
+    before = next((each for each in history.batches if each.content == batch.content), None)
+    if before is not None:
+        return history, before
+    history = history.having(batch)
+    if place is not None:
+        history.write(place)
+    return history, None
 
 
 def _notes(before: Batch | None, seen: float) -> list[str]:
