@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 
-.PHONY: demo test results format clean
+.PHONY: demo test docs results format clean
 
 # One stamp per set of dependencies: reinstalled only when the project's metadata changes.
 $(VENV)/.installed: pyproject.toml constraints.txt src/accord/_version.py
@@ -25,6 +25,14 @@ test: $(VENV)/.installed-test
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -n 2 -m "not slow"
 
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) install --quiet --constraint constraints.txt --editable '.[docs]'
+	touch $@
+
+# The site, in docs/_build/html. Its examples are run; a warning or a failing example is an error.
+docs: $(VENV)/.installed-docs
+	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
+
 # The paper's tables and figures, in up to two hours; stopped, it goes on where it was.
 results: $(VENV)/.installed
 	$(BIN)/accord reproduce all --folder results --records .records
@@ -35,4 +43,4 @@ format: $(VENV)/.installed-test
 	$(BIN)/ruff format .
 
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache
+	rm -rf $(VENV) docs/_build docs/_generated .mypy_cache .pytest_cache .ruff_cache

@@ -1,27 +1,131 @@
-"""The worked examples of the guides run, and the numbers of the theory are right."""
+"""What the pages show runs and exists, and the numbers of the theory are right."""
 
+import ast
 import doctest
 import re
+import shlex
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from scipy import optimize, stats
 from scipy.special import log_ndtr
+
+from accord.cli import application
 
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-@pytest.mark.parametrize(("guide", "lines"), [("validation.md", 20), ("monitoring.md", 12)])
-def test_guides_run(guide: str, lines: int) -> None:
-    text = (DOCS / guide).read_text()
-    blocks = re.findall(r"```pycon\n(.*?)```", text, flags=re.S)
-    session = doctest.DocTestParser().get_doctest("".join(blocks), {}, guide, None, 0)
+PAGES = {
+    str(path.relative_to(DOCS)): path.read_text(encoding="utf-8")
+    for path in sorted(DOCS.rglob("*.md"))
+    if not {"_build", "_generated"} & set(path.parts)
+}
+
+
+def blocks(name: str, language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```", PAGES[name], flags=re.M | re.S)
+
+
+def pages_with(language: str) -> list[str]:
+    return [name for name in PAGES if blocks(name, language)]
+
+
+@pytest.mark.parametrize("name", pages_with("pycon"))
+def test_sessions_give_what_they_show(name: str) -> None:
+    text = "".join(blocks(name, "pycon"))
+    session = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(session, out=report.append)
-    assert len(session.examples) >= lines
+    assert session.examples
     assert runner.summarize(verbose=False).failed == 0, "".join(report)
+
+
+@pytest.mark.parametrize("name", pages_with("python"))
+def test_programs_run_and_print(name, tmp_path, monkeypatch, capsys) -> None:
+    """The blocks of a page are one program."""
+    monkeypatch.chdir(tmp_path)
+    session: dict[str, object] = {}
+    for block in blocks(name, "python"):
+        exec(compile(block, name, "exec"), session)
+    assert capsys.readouterr().out
+
+
+def test_the_first_commands_run(tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    commands = re.findall(r"^\$ accord (.*)$", PAGES["start/first.md"], flags=re.M)
+    assert [shlex.split(line)[0] for line in commands] == ["datasets", "fit", "predict", "evaluate"]
+    for line in commands:
+        done = CliRunner().invoke(application, shlex.split(line))
+        assert done.exit_code == 0, done.output
+    assert "too good" in done.output
+    written = {path.name for path in tmp_path.iterdir()}
+    assert {"model.accord", "report.html", "report.json", "predictions.csv"} <= written
+
+
+def test_every_command_that_is_shown_parses() -> None:
+    """Options and commands of all pages exist; nothing is run."""
+    shown = [
+        line
+        for text in PAGES.values()
+        for line in re.findall(r"^\$ accord (.*?)(?:  +#.*)?$", text, flags=re.M)
+    ]
+    assert len(shown) > 8
+    for line in shown:
+        name, *arguments = shlex.split(line)
+        command = application.commands[name]
+        known = {option for each in command.params for option in [*each.opts, *each.secondary_opts]}
+        used = {word for word in arguments if word.startswith("-") and word != "-"}
+        assert used <= known | {"--help"}, line
+
+
+def test_the_report_has_the_keys_that_are_described(fitted) -> None:
+    rows = PAGES["reference/formats.md"].split("<!-- report keys -->")[1].split("## ")[0]
+    described = {
+        key
+        for line in rows.splitlines()
+        if line.startswith("| `")
+        for key in re.findall(r"`(\w+)`", line.split("|")[1])
+    }
+    assert len(described) > 10
+    assert described <= set(fitted.to_json())
+
+
+def test_links_between_pages_lead_somewhere() -> None:
+    for name, text in PAGES.items():
+        for path in re.findall(r"\]\((?!http|#)([^)#]+)(?:#[^)]*)?\)", text):
+            target = (DOCS / name).parent / path
+            generated = re.fullmatch(r".*/?_generated/(howto|gallery)/(plot_\w+)", path)
+            if generated:
+                target = DOCS / "examples" / generated[1] / f"{generated[2]}.py"
+            assert target.exists() or path.endswith("/index"), f"{name}: {path}"
+
+
+EXAMPLES = {
+    folder: sorted((DOCS / "examples" / folder).glob("*.py")) for folder in ("howto", "gallery")
+}
+
+
+def test_there_are_examples_and_they_are_short() -> None:
+    assert len(EXAMPLES["howto"]) >= 12
+    assert len(EXAMPLES["gallery"]) >= 15
+    lengths = {path.name: len(path.read_text().splitlines()) for path in EXAMPLES["gallery"]}
+    assert {name for name, length in lengths.items() if length > 30} == set()
+
+
+@pytest.mark.parametrize("path", [*EXAMPLES["howto"], *EXAMPLES["gallery"]], ids=lambda p: p.stem)
+def test_examples_use_names_that_are_there(path: Path) -> None:
+    """Running them takes minutes and is the site's business; what they import exists."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module.startswith("accord"):
+            module = import_module(node.module)
+            for alias in node.names:
+                assert hasattr(module, alias.name) or find_spec(f"{node.module}.{alias.name}")
 
 
 def table(after: str) -> list[list[float]]:

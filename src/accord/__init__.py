@@ -53,7 +53,7 @@ if TYPE_CHECKING:
     from accord.losses import AgreementLoss, BVMLoss
     from accord.persistence import load
     from accord.portfolio import PortfolioRegressor
-    from accord.tabular import TableRegressor
+    from accord.tabular import GuardedRegressor, TableRegressor, guard
     from accord.trust import TrustScore
 
 __all__ = [
@@ -66,6 +66,7 @@ __all__ = [
     "Empirical",
     "EvidentialRegressor",
     "Exact",
+    "GuardedRegressor",
     "Inside",
     "Laplace",
     "Logistic",
@@ -89,6 +90,7 @@ __all__ = [
     "datasets",
     "distributions",
     "estimators",
+    "guard",
     "load",
     "losses",
     "metrics",
@@ -134,7 +136,7 @@ _HOMES = {
     ),
     "persistence": ("load",),
     "portfolio": ("PortfolioRegressor",),
-    "tabular": ("TableRegressor",),
+    "tabular": ("GuardedRegressor", "TableRegressor", "guard"),
     "trust": ("TrustScore",),
 }
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner, Result
@@ -406,6 +407,22 @@ def test_predict(run: Run, model_file: Path, table: Path, tmp_path: Path) -> Non
     )
     assert several.exit_code == 0
     assert {"lower_50", "upper_90"} <= set(pd.read_parquet(tmp_path / "b.parquet").columns)
+
+
+def test_predictions_come_with_receipts(run: Run, model_file: Path, table: Path) -> None:
+    result = run("predict", model_file, table, "-o", "why.csv", "--explain", "--explain-row", "3")
+    assert "Row 3.\nPredicted " in result.stdout
+    assert "What would narrow it most: " in result.stdout
+    written = pd.read_csv("why.csv")
+    shares = written[["noise_share", "disagreement_share", "distance_share"]]
+    np.testing.assert_allclose(shares.sum(axis=1), 1, rtol=1e-6)
+    np.testing.assert_allclose(
+        shares["distance_share"], np.square(written["distance"] / written["std"]), atol=1e-9
+    )
+    assert written["nearest"].str.startswith("1 ").iloc[0]
+    refused = run("predict", model_file, table, "-o", "no.csv", "--explain-row", "151")
+    assert refused.exit_code == 2
+    assert "the row to explain must be one of 1 to 150, got 151" in refused.stderr
 
 
 def test_strict_predictions_refuse_what_is_flagged_otherwise(

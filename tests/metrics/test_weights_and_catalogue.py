@@ -61,11 +61,11 @@ def test_weighted_bins_of_deviation() -> None:
 
 
 @pytest.mark.parametrize("outputs", [1, 2])
-def test_weighted_typical_width(outputs: int) -> None:
+def test_weighted_median_width(outputs: int) -> None:
     std = np.exp(RNG.normal(size=(N, outputs)))
     count = RNG.integers(0, 4, N)
     rows, y = np.repeat(np.arange(N), count), np.zeros((N, outputs))
-    name = ["typical_width"]
+    name = ["median_width"]
     weighted = metrics.summary(y_true=y, dist=Normal(y, std), sample_weight=count, names=name)
     repeated = metrics.summary(y_true=y[rows], dist=Normal(y[rows], std[rows]), names=name)
     assert weighted == pytest.approx(repeated)

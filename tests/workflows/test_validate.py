@@ -31,6 +31,7 @@ def test_agreement_is_the_probability_that_the_model_lands_near_the_truth(
     assert result.belief is not None
     assert result.belief.level == "good"
     assert result.belief.headline.startswith("The stated uncertainty can be believed")
+    assert result.belief.remarks == result.verdict.remarks == ()
 
 
 def test_overconfidence_is_called_so(predictions: pd.DataFrame) -> None:
@@ -39,6 +40,7 @@ def test_overconfidence_is_called_so(predictions: pd.DataFrame) -> None:
     assert result.belief is not None
     assert result.belief.level == "poor"
     assert "too small" in result.belief.headline
+    assert "accord.guard(model)" in result.belief.remarks[0]
 
 
 def test_values_without_uncertainty_agree_or_not(predictions: pd.DataFrame) -> None:

@@ -34,6 +34,17 @@ from accord.cli import options, terminal
     shell_complete=options.complete_column,
     help="A column to copy to the output.",
 )
+@click.option(
+    "--explain",
+    is_flag=True,
+    help="Add columns that say where the width of each row comes from.",
+)
+@click.option(
+    "--explain-row",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Print in words why the interval of row N (from 1) is as wide as it is.",
+)
 @options.by_name
 @options.strict
 @options.encoding
@@ -54,13 +65,17 @@ def predict(
 
     Columns of the output: mean, std, lower and upper; noise, disagreement and distance, the three
     parts of std (in the data, between models, from the training rows); unusual, true for
-    rows unlike those in training. Files larger than memory are read and written batch by batch.
+    rows unlike those in training. --explain adds noise_share, disagreement_share and distance_share
+    of the variance, distance_from_... by column, the nearest training rows, what is unlike them,
+    and what would narrow the interval most. Files larger than memory are read and written batch by
+    batch.
 
     \b
     Examples:
       accord predict model.accord new.csv
       accord predict model.accord new.parquet -o out.parquet --id house
       accord predict model.accord new.csv --coverage 0.5 --coverage 0.95
+      accord predict model.accord new.csv --explain --explain-row 12
       cat new.csv | accord predict model.accord - -o - | head
     """
     piped = output == Path("-")
@@ -83,5 +98,7 @@ def predict(
     unusual = f", {result.n_unusual:,} of them unusual" if result.n_unusual else ""
     rows = "1 row" if result.n_rows == 1 else f"{result.n_rows:,} rows"
     terminal.say(f"Predicted {rows}{unusual}.", err=piped)
+    if result.receipt is not None:
+        terminal.say(f"Row {settings['explain_row']:,}.\n{result.receipt}", err=piped)
     if not piped:
         terminal.wrote([output])

@@ -1,6 +1,17 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
-from accord.portfolio.regressor import HeldOut, PortfolioRegressor
+from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
+from accord.portfolio.regressor import PortfolioRegressor
+from accord.portfolio.residuals import HeldOutRows, Residuals
 
-__all__ = ["HeldOut", "LeaderboardEntry", "PortfolioRegressor"]
+__all__ = [
+    "HeldOut",
+    "HeldOutRows",
+    "LeaderboardEntry",
+    "Part",
+    "PortfolioRegressor",
+    "Residuals",
+    "fold_count",
+    "random_parts",
+]

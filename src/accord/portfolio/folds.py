@@ -6,12 +6,14 @@ time. Shifted parts hold out rows unlike the rest: how the model does on those, 
 intervals must be, cannot be learnt from random folds.
 """
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._types import Floats, Indices
+from accord._types import Bools, Floats, Indices
+from accord.distributions import Distribution
 from accord.splits import gap_split, outlier_split, tail_split
 
 # More folds where rows are few, so that each part sees most of them.
@@ -24,6 +26,20 @@ class Part:
 
     train: Indices
     test: Indices
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Predictions for training rows by models that had not seen them.
+
+    **Shape**: all (n,); ``rows`` are places in the training data, ``growth`` their distance to the
+    rows that the models had seen, as :class:`accord.trust.Growth` measures it.
+    """
+
+    rows: Indices
+    dist: Distribution
+    growth: Floats
+    unusual: Bools
 
 
 def fold_count(n: int) -> int:
@@ -90,3 +106,11 @@ def shifted_parts(x: Floats, relevance: Floats, *, seed: int) -> list[Part]:
         parts.append(Part(*tail_split(x, feature=int(feature), fraction=0.15)))
         parts.append(Part(*gap_split(x, feature=int(feature), fraction=0.25)))
     return parts
+
+
+def own_and_rest(used: Indices, parts: Sequence[Part]) -> Iterator[tuple[Indices, Indices]]:
+    """For each fold with rows in use, their places among these, and the places of the others."""
+    for part in parts:
+        own = np.isin(used, part.test)
+        if own.any() and not own.all():
+            yield np.flatnonzero(own), np.flatnonzero(~own)

@@ -24,6 +24,13 @@ from accord.portfolio.blend import LocalTolerance, Prediction, blend_log_density
 from accord.portfolio.components import mean_score
 from accord.trust import Growth
 
+# Rows among which neighbours are sought.
+REFERENCES = 5_000
+# A row is called unusual if fewer than this share of the training rows lie as far from the others.
+UNUSUAL_SHARE = 0.05
+# Where shifted parts say how wide unusual rows must be, they need some rows.
+SHIFTED_ROWS = 40
+
 _STARTS = (0.0, math.log1p(0.5), math.log1p(1.0))
 _BASES = (0.0, 0.03, 0.1, 0.3)
 _RELATIVES = (0.0, 0.5, 1.0, 2.0, 4.0)

@@ -1,7 +1,6 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -17,6 +16,7 @@ from accord._types import Bools, Floats, Indices
 from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
+from accord.explanation import Receipts
 from accord.portfolio.blend import (
     Member,
     Prediction,
@@ -35,14 +35,25 @@ from accord.portfolio.crossfit import (
     work_of,
 )
 from accord.portfolio.folds import (
+    HeldOut,
     Part,
     fold_count,
+    own_and_rest,
     random_parts,
     shifted_parts,
     thinned,
     time_parts,
 )
-from accord.portfolio.local import Evidence, choose_tolerance, feature_weights, growth_at
+from accord.portfolio.local import (
+    REFERENCES,
+    SHIFTED_ROWS,
+    UNUSUAL_SHARE,
+    Evidence,
+    choose_tolerance,
+    feature_weights,
+    growth_at,
+)
+from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, extreme, resolution
@@ -53,12 +64,6 @@ from accord.trust import Growth, Proximity
 Bounds = tuple[float | None, float | None]
 
 _FEWEST_ROWS = 8
-# Rows among which neighbours are sought.
-_REFERENCES = 5_000
-# A row is called unusual if fewer than this share of the training rows lie as far from the others.
-_UNUSUAL_SHARE = 0.05
-# Where shifted parts say how wide unusual rows must be, they need some rows.
-_SHIFTED_ROWS = 40
 # Below this many rows, products of all models are small enough for one thread.
 _FEW_ROWS = 2_000
 # Held-out rows that a choice is made on, and rows that are asked about in all.
@@ -67,20 +72,6 @@ _SELECTION_ROWS, _HELD_OUT_ROWS = 8_000, 20_000
 
 # Out-of-fold predictions are evidence about a model, not part of it, and are not saved.
 _EVIDENCE = ("held_out_", "judged_", "shifted_")
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """Predictions for training rows by models that had not seen them.
-
-    **Shape**: all (n,); ``rows`` are places in the training data, ``growth`` their distance to the
-    rows that the models had seen, as :class:`accord.trust.Growth` measures it.
-    """
-
-    rows: Indices
-    dist: Distribution
-    growth: Floats
-    unusual: Bools
 
 
 class PortfolioRegressor(DistributionalRegressor):
@@ -325,7 +316,7 @@ class PortfolioRegressor(DistributionalRegressor):
         # rounding may put a probability just above 1
         needed = np.clip(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1), 0.0, 1.0)
         self.levels_ = np.sort(needed)
-        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - _UNUSUAL_SHARE))
+        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
         growth = self.growth_.leave_one_out()[used]
         unusual = growth > self.threshold_
         self.held_out_ = HeldOut(used, self._finished(held_out, needed), growth, unusual)
@@ -333,7 +324,7 @@ class PortfolioRegressor(DistributionalRegressor):
             HeldOut(
                 used[own], self._finished(held_out[own], needed[rest]), growth[own], unusual[own]
             )
-            for own, rest in _own_and_rest(used, parts)
+            for own, rest in own_and_rest(used, parts)
         )
         self.shifted_ = self.held_out_
         if shifted:
@@ -361,13 +352,13 @@ class PortfolioRegressor(DistributionalRegressor):
             )
 
     def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=_REFERENCES)
+        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
 
     def _shifted(
         self, table: Table, changes: Floats, seed: int, clock: Clock
     ) -> list[tuple[Indices, Evidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
-        if len(table) < _SHIFTED_ROWS:
+        if len(table) < SHIFTED_ROWS:
             return []
         parts = shifted_parts(table.x, changes, seed=seed)
         parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
@@ -429,6 +420,21 @@ class PortfolioRegressor(DistributionalRegressor):
         """
         return np.asarray(self.growth_(self._checked(X)) > self.threshold_)
 
+    def explain_uncertainty(
+        self, X: Any, *, coverage: float = 0.95, permutations: int = 0, random_state: int = 0
+    ) -> Receipts:
+        """Why each interval is as wide as it is: its parts, by feature, and what would narrow it.
+
+        Noise, disagreement and distance, and distance by feature, are exact and quick. With
+        ``permutations`` (64 are many), noise and disagreement are split by feature too, as Shapley
+        values with standard errors: about ``permutations`` × (features + 1) predictions per row.
+
+        **Shape**: X (N, d).
+        """
+        return array_receipts(
+            self, X, coverage=coverage, permutations=permutations, seed=random_state
+        )
+
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {k: v for k, v in state.items() if k not in _EVIDENCE}
@@ -437,11 +443,3 @@ class PortfolioRegressor(DistributionalRegressor):
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = False
         return tags
-
-
-def _own_and_rest(used: Indices, parts: Sequence[Part]) -> Iterator[tuple[Indices, Indices]]:
-    """For each fold with rows in use, their places among these, and the places of the others."""
-    for part in parts:
-        own = np.isin(used, part.test)
-        if own.any() and not own.all():
-            yield np.flatnonzero(own), np.flatnonzero(~own)

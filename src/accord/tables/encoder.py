@@ -114,6 +114,23 @@ class TableEncoder:
         """For each feature what it is, in words: ``"town = Ulm"``, ``"age is missing"``."""
         return [label for _, label in self._described()]
 
+    def measured(self) -> dict[str, tuple[int, float, float]]:
+        """For each column of numbers, times or dates: which feature it is, its centre and scale.
+
+        The value is centre + scale · feature; that of a date is in seconds since 1970.
+        """
+        labels = [label for block in self.blocks_ for label in block["labels"]]
+        scalings = [
+            pair for block in self.blocks_ for pair in _scalings(block, len(block["labels"]))
+        ]
+        return {
+            source: (feature, *scalings[place])
+            for feature, (place, (source, _)) in enumerate(
+                zip(self.kept_, self._described(), strict=True)
+            )
+            if labels[place] == "{}"
+        }
+
     def _described(self) -> list[tuple[str, str]]:
         found = [
             (source, label.format(source))
@@ -195,6 +212,15 @@ def _scaling(values: Floats) -> dict[str, Floats]:
         "scale": np.where(varies, deviation, 1.0) * largest,
         "varies": varies,
     }
+
+
+def _scalings(block: Block, n_features: int) -> list[tuple[float, float]]:
+    """Centre and scale of each of a block's features; not a number where it has none."""
+    centre, scale = np.full((2, n_features), np.nan)
+    known = len(block.get("scale", ()))
+    if known:
+        centre[:known], scale[:known] = block["centre"], block["scale"]
+    return list(zip(centre.tolist(), scale.tolist(), strict=True))
 
 
 def _standardised(values: Floats, block: Block) -> Floats:

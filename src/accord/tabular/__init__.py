@@ -3,8 +3,10 @@
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.expectation import DistanceCurve, Expectation
+from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.profile import TableProfile, as_floats, row_hashes
-from accord.tabular.regressor import Bounds, Effort, TableRegressor
+from accord.tabular.regressor import Effort, TableRegressor
+from accord.tabular.roles import Bounds
 
 __all__ = [
     "Assessment",
@@ -12,11 +14,13 @@ __all__ = [
     "DistanceCurve",
     "Effort",
     "Expectation",
+    "GuardedRegressor",
     "ModelCard",
     "RowGroup",
     "TableProfile",
     "TableRegressor",
     "as_floats",
+    "guard",
     "make_card",
     "point_figures",
     "row_hashes",

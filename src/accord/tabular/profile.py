@@ -11,7 +11,7 @@ from accord._types import Floats
 from accord._wording import number
 
 LEVELS = np.linspace(0, 1, 101)
-_CATEGORIES = 50
+CATEGORIES = 50
 # In robust standard deviations; a rare category or a gap counts as the deviation that as few
 # rows of a normal distribution exceed.
 _REMARKABLE = 2.0
@@ -38,7 +38,7 @@ class TableProfile:
             values = as_floats(X.iloc[:, numeric])
             self.quantiles[numeric] = np.nanquantile(values, LEVELS, axis=0).T
         for place in sorted(set(range(X.shape[1])) - set(numeric)):
-            shares = X.iloc[:, place].value_counts(normalize=True).head(_CATEGORIES)
+            shares = X.iloc[:, place].value_counts(normalize=True).head(CATEGORIES)
             self.shares[self.names[place]] = {str(k): float(v) for k, v in shares.items()}
 
     def deviations(self, X: pd.DataFrame) -> Floats:

@@ -17,6 +17,7 @@ from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import stated_half_width
+from accord.explanation import Receipts
 from accord.portfolio import HeldOut, PortfolioRegressor
 from accord.splits import groups_of_copies
 from accord.tables import (
@@ -30,14 +31,23 @@ from accord.tables import (
     quoted,
     suspects,
 )
+from accord.tabular.answers import framed, uncertainty_frame
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.expectation import DistanceCurve
 from accord.tabular.profile import TableProfile, row_hashes
-from accord.tabular.roles import as_table, check_roles, groups_of, order_of, with_roles
+from accord.tabular.receipts import table_receipts
+from accord.tabular.roles import (
+    Bounds,
+    as_table,
+    check_roles,
+    checked_bounds,
+    groups_of,
+    order_of,
+    with_roles,
+)
 
 Effort = Literal["quick", "standard", "best"]
-Bounds = tuple[float | None, float | None]
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
 Unframed: TypeAlias = Array | Table | str | Path
@@ -79,6 +89,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         held_out_: An :class:`Assessment` of the training rows, each predicted by models that had
             not seen it. Not saved with the model.
         shifted_: The same for the most unusual rows, by models that had seen no such rows.
+        reference_rows_: The training rows among which neighbours are sought, numbered from 1.
         notes_: What was noticed and decided, in plain sentences.
 
     Example:
@@ -215,7 +226,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         share = self.coverage if coverage is None else coverage
         check_probability("coverage", share, strict=True)
-        return _framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
+        return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
 
     @overload
     def predict_quantiles(
@@ -230,7 +241,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         levels = np.atleast_1d(np.asarray(alpha, dtype=float))
         values = np.asarray(self.predict_dist(X).quantile(levels))
-        return _framed(X, values, [f"{level:g}" for level in levels])
+        return framed(X, values, [f"{level:g}" for level in levels])
 
     def predict_uncertainty(self, X: Rows) -> pd.DataFrame:
         """Where the uncertainty of each row comes from, as standard deviations.
@@ -238,16 +249,50 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models; ``distance``
         from the training rows; ``total``, the root of the sum of their squares.
         """
-        dist = self.predict_dist(X)
-        return pd.DataFrame(
-            {
-                "mean": np.asarray(dist.mean),
-                "noise": np.asarray(dist.noise),
-                "disagreement": np.asarray(dist.disagreement),
-                "distance": np.asarray(dist.distance),
-                "total": np.asarray(dist.std),
-            },
-            index=X.index if isinstance(X, pd.DataFrame) else None,
+        return uncertainty_frame(self.predict_dist(X), X)
+
+    def explain_uncertainty(
+        self,
+        X: Any,
+        *,
+        coverage: float | None = None,
+        permutations: int = 0,
+        random_state: int = 0,
+    ) -> Receipts:
+        """Why each interval is as wide as it is: its parts, by column, and what would narrow it.
+
+        Noise, disagreement and distance, and distance by column, are exact and quick. With
+        ``permutations`` (64 are many), noise and disagreement are split by column too, as Shapley
+        values with standard errors, and the gain of filling in each missing value is estimated:
+        about ``permutations`` × (columns + 1) predictions per row.
+        """
+        frame = self._conformed(X)[0]
+        return self.explain_conformed(
+            frame.set_axis(X.index) if isinstance(X, pd.DataFrame) else frame,
+            coverage=coverage,
+            permutations=permutations,
+            random_state=random_state,
+        )
+
+    def explain_conformed(
+        self,
+        X: pd.DataFrame,
+        *,
+        coverage: float | None = None,
+        permutations: int = 0,
+        random_state: int = 0,
+    ) -> Receipts:
+        """The same for a frame that has the schema's columns and types already."""
+        check_is_fitted(self, "portfolio_")
+        return table_receipts(
+            self.portfolio_,
+            self.preprocessor_,
+            self.profile_,
+            X,
+            reference_numbers=self.reference_rows_,
+            coverage=self.coverage if coverage is None else coverage,
+            permutations=permutations,
+            seed=random_state,
         )
 
     def is_unusual(self, X: Rows) -> Bools:
@@ -355,7 +400,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
     def _bounds_of(self, data: TrainingData) -> tuple[Bounds | None, tuple[str, ...]]:
         if self.bounds != "detect":
-            return (None if self.bounds is None else _checked_bounds(self.bounds)), ()
+            return (None if self.bounds is None else checked_bounds(self.bounds)), ()
         if data.y[data.exact].min() < 0:
             return None, ()
         return (0.0, None), (
@@ -378,6 +423,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
+        self.reference_rows_ = data.rows[self.portfolio_.proximity_.reference_rows_]
         some = np.random.default_rng(0).permutation(len(data.y))[:_REMEMBERED_ROWS]
         self.remembered_ = np.sort(row_hashes(data.X.iloc[some], data.y[some]))
         card = make_card(
@@ -415,24 +461,3 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         conformed = conform(table.data, schema, source=table.name)
         return conformed[0], conformed[2]
-
-
-def _checked_bounds(bounds: Any) -> Bounds:
-    try:
-        low, high = bounds
-        ends = [None if end is None else float(end) for end in (low, high)]
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
-            "Use (0, None) for values that cannot be negative."
-        ) from None
-    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
-        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
-    return ends[0], ends[1]
-
-
-def _framed(X: Rows, values: Floats, names: list[str]) -> pd.DataFrame | Floats:
-    """``values`` as a DataFrame with the index of ``X`` if that is one."""
-    if not isinstance(X, pd.DataFrame):
-        return values
-    return pd.DataFrame(values, index=X.index, columns=names)

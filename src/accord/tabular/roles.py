@@ -14,16 +14,21 @@ from accord._types import Floats
 from accord.tables import Table, TableError, TrainingData, absent_column, quoted, read_table
 from accord.tabular.profile import as_floats
 
+Bounds = tuple[float | None, float | None]
+
 
 def as_table(X: pd.DataFrame | NDArray[Any] | Table | str | Path) -> Table:
     """Rows in any of their forms as a table; an array's columns are x0, x1, …"""
     if isinstance(X, Table):
         return X
-    if not isinstance(X, np.ndarray):
-        return read_table(X)
+    return read_table(named(X) if isinstance(X, np.ndarray) else X)
+
+
+def named(X: NDArray[Any]) -> pd.DataFrame:
+    """An array as a frame, its columns x0, x1, …"""
     if X.ndim != 2:
         raise ValueError(f"X must have rows and columns, got shape {X.shape}. Reshape it.")
-    return read_table(pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])]))
+    return pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
 
 
 def with_roles(
@@ -92,3 +97,18 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
             f"{quoted(column.iloc[0], limit=40)}. Name another column."
         )
     return moments
+
+
+def checked_bounds(bounds: Any) -> Bounds:
+    """The lowest and the highest value that a target can have, either None."""
+    try:
+        low, high = bounds
+        ends = [None if end is None else float(end) for end in (low, high)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
+            "Use (0, None) for values that cannot be negative."
+        ) from None
+    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
+        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
+    return ends[0], ends[1]

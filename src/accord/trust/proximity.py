@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,6 +22,25 @@ _CHUNK = 16_384
 # ε₁: how fast the tolerance grows where nothing can be tested, as a fraction of the targets' range.
 BEYOND_EVIDENCE = 0.02
 _GROWTH_CAP = 20.0
+# Differences to neighbours are taken for so many cells at a time.
+_CELLS = 2**22
+# A difference whose square would overflow counts as this large.
+_FARTHEST = 1e150
+
+
+class Neighbors(NamedTuple):
+    """The nearest training rows of some rows, and how far each feature sets them apart.
+
+    A length is a sum over features, ‖v‖ = Σ_f v_f² / ‖v‖, and so is a mean of lengths: the columns
+    of ``by_feature`` add up to the distance.
+
+    **Shape**: rows and distances (n, k), nearest first; by_feature (n, d).
+    """
+
+    rows: Indices
+    """Places in ``Proximity.references_``."""
+    distances: Floats
+    by_feature: Floats
 
 
 class Proximity(BaseEstimator):  # type: ignore[misc]
@@ -40,6 +59,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
 
     Attributes:
         references_: (R, d') rows among which neighbours are sought, standardised.
+        reference_rows_: (R,) their places among the training rows.
         training_distances_: (N,) leave-one-out distances of the training rows.
 
     Example:
@@ -87,7 +107,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         self.scale_ = deviation[varies] / weight[varies]
         Z = self._standardise(X)
         chosen = self._choose_references(len(Z))
-        self.references_ = Z[chosen]
+        self.references_, self.reference_rows_ = Z[chosen], chosen
         self.n_neighbors_ = min(self.n_neighbors, len(chosen) - 1)
         self.training_distances_ = self._training_distances(Z, chosen)
         return self
@@ -99,8 +119,42 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        distances: Floats = self._nearest(self._standardise(X), self.n_neighbors_).mean(axis=1)
+        distances: Floats = self._nearest(self._standardise(X), self.n_neighbors_)[0].mean(axis=1)
         return distances
+
+    def neighbors(self, X: Any, n: int | None = None) -> Neighbors:
+        """The ``n`` nearest training rows, by default as many as ``distance`` is a mean of.
+
+        **Shape:** X (m, d) → (m, n) and (m, d)
+
+        Example:
+            >>> near = Proximity(n_neighbors=2).fit([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
+            >>> found = near.neighbors([[3.0, 0.0]])
+            >>> found.rows, bool(np.isclose(found.by_feature.sum(), near.distance([[3.0, 0.0]])[0]))
+            (array([[1, 0]]), True)
+        """
+        check_is_fitted(self)
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        k = min(n or self.n_neighbors_, len(self.references_))
+        by_feature = np.zeros(X.shape)
+        Z = self._standardise(X)
+        distances, rows = self._nearest(Z, k)
+        step = max(1, _CELLS // (k * max(1, Z.shape[1])))
+        for start in range(0, len(Z), step):
+            own = slice(start, start + step)
+            apart = Z[own, None, :] - self.references_[rows[own]]
+            by_feature[own, self.varying_] = _lengths_by_feature(apart).mean(axis=1)
+        return Neighbors(rows, distances, by_feature)
+
+    def references(self) -> Floats:
+        """The reference rows as they were given; features constant in training at their value.
+
+        **Shape:** → (R, d)
+        """
+        check_is_fitted(self)
+        rows = np.tile(self.center_, (len(self.references_), 1))
+        rows[:, self.varying_] += self.references_ * self.scale_
+        return rows
 
     def distance_leave_one_out(self) -> Floats:
         """Distance of each training row to the other training rows, in the order of ``fit``.
@@ -137,22 +191,26 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
 
     def _training_distances(self, Z: Floats, chosen: Indices) -> Floats:
         """References find themselves at distance 0 and leave that one out."""
-        nearest = self._nearest(Z, self.n_neighbors_ + 1)
+        nearest, _ = self._nearest(Z, self.n_neighbors_ + 1)
         distances: Floats = nearest[:, :-1].mean(axis=1)
         distances[chosen] = nearest[chosen, 1:].mean(axis=1)
         return distances
 
-    def _nearest(self, Z: Floats, k: int) -> Floats:
-        """Distances to the k nearest references, in ascending order.
+    def _nearest(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
+        """Distances to the k nearest references, in ascending order, and these.
 
-        **Shape:** Z (n, d') → (n, k)
+        **Shape:** Z (n, d') → (n, k) each
         """
         if Z.shape[1] == 0:
-            return np.zeros((len(Z), k))
+            return np.zeros((len(Z), k)), np.tile(np.arange(k), (len(Z), 1))
         if Z.shape[1] <= _TREE_FEATURES:
-            distances: Floats = self._search.query(Z, k=np.arange(1, k + 1))[0]
-            return distances
-        return np.concatenate([self._nearest_by_product(chunk, k) for chunk in _chunks(Z)])
+            distances, rows = self._search.query(Z, k=np.arange(1, k + 1))
+            # at an infinite distance a tree finds no row, and any is as near
+            return distances, np.minimum(rows, len(self.references_) - 1)
+        pairs = [self._nearest_by_product(chunk, k) for chunk in _chunks(Z)]
+        if not pairs:
+            return np.zeros((0, k)), np.zeros((0, k), np.intp)
+        return np.concatenate([one for one, _ in pairs]), np.concatenate([two for _, two in pairs])
 
     @cached_property
     def _search(self) -> Any:
@@ -165,14 +223,26 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name != "_search"}
 
-    def _nearest_by_product(self, Z: Floats, k: int) -> Floats:
+    def _nearest_by_product(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
         """Matrix products show which rows are nearest; their distances, to 1e-8 only.
 
         Hence the distances are taken again by differences: a training row is exactly 0 from itself.
         """
-        rows = self._search.kneighbors(Z, n_neighbors=k, return_distance=False)
-        distances = np.linalg.norm(self.references_[rows] - Z[:, None, :], axis=2)
-        return np.sort(distances, axis=1)
+        with np.errstate(over="ignore"):  # infinitely far is far enough
+            rows = self._search.kneighbors(Z, n_neighbors=k, return_distance=False)
+            distances = np.linalg.norm(self.references_[rows] - Z[:, None, :], axis=2)
+        order = np.argsort(distances, axis=1, kind="stable")
+        return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
+
+
+def _lengths_by_feature(apart: Floats) -> Floats:
+    """v_f² / ‖v‖ for each vector v; 0 for v = 0.
+
+    **Shape:** (n, k, d') → the same
+    """
+    squares = np.square(np.clip(apart, -_FARTHEST, _FARTHEST))
+    length = np.sqrt(squares.sum(axis=2, keepdims=True))
+    return np.asarray(squares / np.where(length > 0, length, 1.0))
 
 
 def _chunks(Z: Floats) -> list[Floats]:

@@ -37,6 +37,8 @@ _BATCH_ROWS = 16_384
 # Wide tables get shorter batches: about this many cells at a time.
 _BATCH_CELLS = 2**21
 _PARTS = ("noise", "disagreement", "distance")
+# Orders of columns that a receipt in words draws: standard errors of a few hundredths.
+_PERMUTATIONS = 64
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class PredictResult:
     columns: tuple[str, ...]
     warnings: tuple[str, ...]
     seconds: float
+    receipt: str | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -58,6 +61,7 @@ class PredictResult:
             "columns": list(self.columns),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 2),
+            **({} if self.receipt is None else {"receipt": self.receipt.splitlines()}),
         }
 
 
@@ -83,6 +87,8 @@ def predict_table(
     id_column: str | None = None,
     by_name: bool = False,
     strict: bool = False,
+    explain: bool = False,
+    explain_row: int | None = None,
     encoding: str | None = None,
     delimiter: str | None = None,
     force: bool = False,
@@ -94,6 +100,10 @@ def predict_table(
     the model's), noise, disagreement, distance, unusual. The output appears whole or not at all.
     Memory does not grow with the file. ``-`` is standard input, and standard output. ``strict``
     refuses infinite and extreme values and unknown categories, which are flagged otherwise.
+
+    ``explain`` adds columns that say where the width of each row comes from (those of
+    :meth:`accord.explanation.Receipts.to_frame`); ``explain_row``, a row number from 1, puts that
+    row's receipt into the result, in words.
     """
     start = time.perf_counter()
     progress = progress or silent
@@ -102,9 +112,11 @@ def predict_table(
     output = check_output(refuse_unknown_suffix(output), inputs=files, force=force)
     model = model if isinstance(model, TableRegressor) else load_model(model)
     schema, shares = model.schema_, tuple(coverages) or (model.coverage,)
-    names = _output_columns(shares, id_column)
+    explained = _explanation_columns(model) if explain else []
+    names = _output_columns(shares, id_column, explained)
     needed = schema.names + ([id_column] if id_column else [])
     rows, unusual, surprises = 0, 0, Surprises()
+    receipt: str | None = None
     opened = open_table(
         table,
         encoding=encoding,
@@ -124,6 +136,10 @@ def predict_table(
                 batch, schema, source=stream.name, first_row=rows + 1, strict=strict
             )
             answer, flagged = _predict_batch(model, X, shares, unlike)
+            for name, values in _explained(model, X, explained).items():
+                answer = answer.append_column(name, pa.array(values))
+            if explain_row is not None and rows < explain_row <= rows + batch.num_rows:
+                receipt = _receipt(model, X, explain_row - rows - 1, shares[-1])
             if id_column is not None:
                 answer = answer.add_column(0, id_column, batch.column(id_column))
             writer.write(answer)
@@ -131,6 +147,11 @@ def predict_table(
             progress(stream.position(), "Predicting")
         if not rows:
             raise TableError(f"{stream.name} has column names but no rows. Nothing to predict.")
+        if explain_row is not None and receipt is None:
+            raise OptionError(
+                f"the row to explain must be one of 1 to {rows:,}, got {explain_row:,}. "
+                "Rows are counted from 1, without the line of names."
+            )
     return PredictResult(
         path=output,
         n_rows=rows,
@@ -138,7 +159,28 @@ def predict_table(
         columns=tuple(names),
         warnings=(*stream.notes, *surprises.sentences()),
         seconds=time.perf_counter() - start,
+        receipt=receipt,
     )
+
+
+def _explanation_columns(model: TableRegressor) -> list[str]:
+    """Names of what ``explain`` adds; what predictions have already is not written twice."""
+    columns = dict.fromkeys(model.preprocessor_.feature_names())
+    shares = [f"{name}_share" for name in _PARTS]
+    return [*shares, *(f"distance_from_{name}" for name in columns), "nearest", "unlike", "narrow"]
+
+
+def _explained(model: TableRegressor, X: pd.DataFrame, names: Sequence[str]) -> dict[str, Any]:
+    if not names:
+        return {}
+    frame = model.explain_conformed(X).to_frame(interval=False)
+    return {name: frame[name].to_numpy() for name in names}
+
+
+def _receipt(model: TableRegressor, X: pd.DataFrame, place: int, coverage: float) -> str:
+    one = X.iloc[place : place + 1]
+    receipts = model.explain_conformed(one, coverage=coverage, permutations=_PERMUTATIONS)
+    return receipts.text(0)
 
 
 def _check_stream(
@@ -169,13 +211,15 @@ def _predict_batch(
     return pa.table({**columns, "unusual": unusual}), int(unusual.sum())
 
 
-def _output_columns(coverages: Sequence[float], id_column: str | None) -> list[str]:
+def _output_columns(
+    coverages: Sequence[float], id_column: str | None, explained: Sequence[str]
+) -> list[str]:
     bounds = [name for c in coverages for name in interval_names(c, alone=len(coverages) == 1)]
     if len(set(bounds)) < len(bounds):
         raise OptionError(
             f"coverages must differ, got {listed(f'{c:g}' for c in coverages)}. Name each once."
         )
-    names = ["mean", "std", *bounds, *_PARTS, "unusual"]
+    names = ["mean", "std", *bounds, *_PARTS, "unusual", *explained]
     if id_column in names:
         raise OptionError(
             f"the id column must not be called like a prediction, got '{id_column}'. Rename it."

@@ -1,6 +1,6 @@
 """Do anybody's predictions agree with what was observed?"""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,11 @@ from accord.workflows.verdict import (
 _MINIMUM_ROWS = 10
 # From these shares on, predictions agree, and agree in part, unless a share is asked for.
 _AGREES, _IN_PART = 0.9, 0.5
+
+
+_GUARD = (
+    "In Python, accord.guard(model) gives any regressor intervals that hold: see docs/guard.md."
+)
 
 
 @dataclass(frozen=True)
@@ -130,7 +135,9 @@ def validate_predictions(
         y=y,
         mean=predicted,
         found=found,
-        verdict=_verdict(agreement, len(y), required),
+        verdict=replace(
+            _verdict(agreement, len(y), required), remarks=(_GUARD,) if found is None else ()
+        ),
         belief=None if found is None else _belief(found),
         use=None if found is None else use_of(found),
         required=required,
@@ -251,4 +258,5 @@ def _belief(found: Assessment) -> Verdict:
         worst(judged.level, use.level),
         belief_sentence(judged, use),
         use.sentence("the observed values"),
+        (_GUARD,) if judged.belief == "does not hold" else (),
     )

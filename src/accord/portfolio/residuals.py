@@ -1,0 +1,238 @@
+"""Distributions around the predictions of any model, learnt from its errors on held-out rows.
+
+With ŷ(x) the model's prediction and e = y − ŷ(x) its errors on rows that it had not seen, small
+networks learn the mean and the deviation of e at x. Together they are the scale of the errors,
+
+    s(x)² = E[e | x]² + Var[e | x],
+
+so that ŷ stays the centre: a bias of the model widens the prediction and does not move it. The rest
+is what the portfolio does with its own models: calibration of s by a factor, a floor and Student-t
+tails, a local tolerance away from the data, and intervals by rank.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+
+from accord._types import Bools, Floats
+from accord.distributions import Distribution, RankCalibrated
+from accord.portfolio.blend import Member, Prediction, distribution_of, with_common_factor
+from accord.portfolio.components import Components, calibrated
+from accord.portfolio.folds import Part, shifted_parts
+from accord.portfolio.local import (
+    REFERENCES,
+    SHIFTED_ROWS,
+    UNUSUAL_SHARE,
+    Evidence,
+    choose_tolerance,
+    feature_weights,
+    growth_at,
+)
+from accord.portfolio.models import Model, NetworkModel
+from accord.portfolio.recipes import NetworkRecipe
+from accord.portfolio.selection import greedy_weights
+from accord.portfolio.targets import ScaledRows, TargetScale, resolution
+from accord.trust import Growth, Proximity
+
+_RECIPES = (
+    NetworkRecipe("line", "linear deviation", hidden=(), steps=600, learning_rate=1e-2, seeds=1),
+    NetworkRecipe(
+        "short", "two layers of 64, trained briefly", hidden=(64, 64), steps=600, seeds=1
+    ),
+)
+# A prediction farther than this from the bulk of the targets, in their deviations, counts as
+# lying there, so that every answer is finite.
+_FARTHEST = 1e6
+
+# For a part: the model trained on its train rows predicts its test rows, (n,).
+Elsewhere = Callable[[Part], Floats]
+
+
+@dataclass(frozen=True)
+class HeldOutRows:
+    """Rows with what a model that had not seen them predicted.
+
+    ``parts`` are the folds; ``changes`` says how much predictions change with each feature.
+
+    **Shape**: x (N, d); y and mean (N,); changes (d,).
+    """
+
+    x: Floats
+    y: Floats
+    mean: Floats
+    parts: Sequence[Part]
+    changes: Floats
+
+
+@final
+class Residuals:
+    """The errors of a model, as distributions around its predictions.
+
+    Attributes:
+        members_: Networks for the scale of errors, calibrated and weighed.
+        growth_: The distance to the held-out rows.
+        tolerance_: The local tolerance.
+        levels_: Coverages that held-out rows needed, ascending.
+    """
+
+    def fit(self, rows: HeldOutRows, *, elsewhere: Elsewhere | None, seed: int) -> Self:
+        """Learn from held-out rows.
+
+        Without ``elsewhere``, which trains the model without the rows that are unlike the rest, the
+        local tolerance is the usual one.
+        """
+        self.scale_ = TargetScale.of(rows.y)
+        self.rounding_ = resolution(rows.y) / 2
+        self.range_ = float(rows.y.min()), float(rows.y.max())
+        error = rows.y - self._finite(rows.mean)
+        self.error_scale_ = float(np.sqrt(np.mean(np.square(error)))) or self.scale_.scale
+        predictions = self._networks(rows, error, seed)
+        self._widen(rows, error, predictions, elsewhere, seed)
+        return self
+
+    def answer(self, x: Floats, means: Floats) -> tuple[Distribution, Bools]:
+        """Distributions around predictions, and which rows are unusual.
+
+        **Shape**: x (n, d); means (S, n), by the models of S folds or by one → (n,) each.
+        """
+        predictions = [
+            Prediction.of(member, self._components(member.model, x, means), self.scale_)
+            for member in self.members_
+        ]
+        growth = self.growth_(x)
+        grown, beyond = self._grown(self.growth_, growth, means.mean(axis=0))
+        dist = distribution_of(predictions, self.tolerance_, grown, beyond)
+        return RankCalibrated(dist, self.levels_), growth > self.threshold_
+
+    @property
+    def proximity_(self) -> Proximity:
+        return self.growth_.proximity_
+
+    def _finite(self, mean: Floats) -> Floats:
+        """Predictions that are numbers, none of them absurdly far out."""
+        center, far = self.scale_.center, _FARTHEST * self.scale_.scale
+        known = np.nan_to_num(mean, nan=center, posinf=np.inf, neginf=-np.inf)
+        return np.clip(known, center - far, center + far)
+
+    def _grown(self, growth: Growth, values: Floats, mean: Floats) -> tuple[Floats, Floats]:
+        """h, and what is added beyond all evidence: rows beyond the rows, targets beyond targets.
+
+        A prediction outside the range of the targets may be wrong by as much as it lies outside.
+        """
+        grown, beyond = growth_at(growth, values)
+        known = self._finite(mean)
+        outside = np.abs(known - np.clip(known, *self.range_))
+        return grown, beyond + outside / self.scale_.scale
+
+    def _inputs(self, x: Floats, mean: Floats) -> Floats:
+        """Features of the networks: those of the row, and what is predicted for it."""
+        return np.column_stack([x, self.scale_.scaled(self._finite(mean))])
+
+    def _components(
+        self, model: Model, x: Floats, means: Floats, fold: int | None = None
+    ) -> Components:
+        """Each fold's prediction with its own network's scale, or one prediction with all."""
+        inputs = self._inputs(x, means.mean(axis=0))
+        found = model.components(inputs, fold)
+        deviation = np.sqrt(np.square(found.mean) + np.square(found.std))
+        center = self.scale_.scaled(self._finite(means))[:, :, None]
+        return Components(
+            found.weight,
+            np.broadcast_to(center, found.mean.shape),
+            deviation * self.error_scale_ / self.scale_.scale,
+        )
+
+    def _networks(self, rows: HeldOutRows, error: Floats, seed: int) -> list[Prediction]:
+        """Train, calibrate and weigh; sets ``members_``."""
+        z, weight = self.scale_.scaled(rows.y), np.ones(len(rows.y))
+        eps = self.rounding_ / self.scale_.scale
+        found, density = [], []
+        for recipe in _RECIPES:
+            model = NetworkModel(recipe).fit(
+                self._scaled(rows, error), [p.train for p in rows.parts], seed=seed, listener=None
+            )
+            own = [part.test for part in rows.parts]
+            pieces = [
+                self._components(model, rows.x[test], rows.mean[None, test], fold)
+                for fold, test in enumerate(own)
+            ]
+            held_out = Components.assembled(pieces, own)
+            calibration = calibrated(held_out, z, weight, tolerance_variance=eps**2 / 3)
+            density.append(calibration.log_density(held_out, z))
+            found.append((Member(recipe.name, model, self.scale_, calibration, 1.0), held_out))
+        weights = greedy_weights(np.stack(density), weight)
+        chosen = [
+            Prediction.of(_weighed(member, float(w)), held_out, self.scale_)
+            for (member, held_out), w in zip(found, weights, strict=True)
+            if w > 0
+        ]
+        self.members_ = with_common_factor(chosen, rows.y, weight)
+        return [
+            Prediction.of(member, prediction.part, self.scale_)
+            for member, prediction in zip(self.members_, chosen, strict=True)
+        ]
+
+    def _scaled(self, rows: HeldOutRows, error: Floats) -> ScaledRows:
+        inputs = self._inputs(rows.x, rows.mean)
+        return ScaledRows(inputs, error / self.error_scale_, np.ones(len(error)), {})
+
+    def _widen(
+        self,
+        rows: HeldOutRows,
+        error: Floats,
+        predictions: list[Prediction],
+        elsewhere: Elsewhere | None,
+        seed: int,
+    ) -> None:
+        """Sets what widens predictions away from the data, and the levels of intervals."""
+        self.feature_weight_ = feature_weights(rows.changes)
+        self.growth_ = self._growth(rows.x)
+        usual = Evidence(
+            predictions,
+            rows.y,
+            np.ones(len(rows.y)),
+            *self._grown(self.growth_, self.growth_.leave_one_out(), rows.mean),
+        )
+        shifted = [] if elsewhere is None else self._shifted(rows, error, elsewhere, seed)
+        self.tolerance_ = choose_tolerance(
+            usual.thinned(seed), [part.thinned(seed) for part in shifted]
+        )
+        held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
+        # rounding may put a probability just above 1
+        self.levels_ = np.sort(np.clip(np.abs(2 * np.asarray(held_out.cdf(rows.y)) - 1), 0.0, 1.0))
+        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
+
+    def _growth(self, x: Floats) -> Growth:
+        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
+
+    def _shifted(
+        self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
+    ) -> list[Evidence]:
+        """Parts unlike the rest, by a model and networks that had seen none of them."""
+        if len(rows.y) < SHIFTED_ROWS:
+            return []
+        parts = shifted_parts(rows.x, rows.changes, seed=seed)
+        means = [elsewhere(part) for part in parts]
+        scaled, trains = self._scaled(rows, error), [part.train for part in parts]
+        models = [
+            member.model.elsewhere(scaled, trains, seed=seed, listener=None)
+            for member in self.members_
+        ]
+        found = []
+        for fold, (part, mean) in enumerate(zip(parts, means, strict=True)):
+            x, y = rows.x[part.test], rows.y[part.test]
+            predictions = [
+                Prediction.of(member, self._components(model, x, mean[None], fold), self.scale_)
+                for member, model in zip(self.members_, models, strict=True)
+            ]
+            growth = self._growth(rows.x[part.train])
+            found.append(
+                Evidence(predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean))
+            )
+        return found
+
+
+def _weighed(member: Member, weight: float) -> Member:
+    return Member(member.name, member.model, member.scale, member.calibration, weight)

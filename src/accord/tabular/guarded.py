@@ -1,0 +1,307 @@
+"""A guard for any model: distributions, intervals and alarms around its predictions."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Self, final
+
+import numpy as np
+import pandas as pd
+from numpy.typing import ArrayLike
+from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import Pipeline
+from sklearn.utils import Tags, _safe_indexing, column_or_1d
+from sklearn.utils.validation import check_is_fitted
+
+from accord import persistence
+from accord._checks import check_finite, check_probability
+from accord._types import Bools, Floats
+from accord.distributions import Distribution
+from accord.explanation import Columns
+from accord.portfolio import HeldOutRows, Part, Residuals, fold_count, random_parts
+from accord.splits import groups_of_copies
+from accord.tables import (
+    Schema,
+    check_columns,
+    conform,
+    make_preprocessor,
+    prepare_training,
+)
+from accord.tabular.answers import framed, uncertainty_frame
+from accord.tabular.roles import as_table, named, with_roles
+
+_FEWEST_ROWS = 20
+# Rows among which columns are shuffled to see which of them matter.
+_SHUFFLED_ROWS = 200
+
+
+def guard(
+    model: Any, *, fitted: bool = False, coverage: float = 0.95, random_state: int | None = None
+) -> "GuardedRegressor":
+    """Any regressor with intervals that hold, and alarms for rows unlike its data.
+
+    The same as :class:`GuardedRegressor`; ``fit`` comes next.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.uniform(-1, 1, (200, 2))
+        >>> y = X[:, 0] + (0.1 + 0.2 * (X[:, 1] > 0)) * rng.normal(size=200)
+        >>> guarded = guard(LinearRegression(), random_state=0).fit(X, y)
+        >>> lower, upper = guarded.predict_interval([[0.0, -0.5], [0.0, 0.5]], coverage=0.9).T
+        >>> narrow, wide = upper - lower
+        >>> bool(wide > 1.5 * narrow)
+        True
+    """
+    return GuardedRegressor(model, fitted=fitted, coverage=coverage, random_state=random_state)
+
+
+@final
+class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """A regressor or pipeline of any kind, and what its errors on held-out rows say.
+
+    A model that is not fitted is trained once per fold of the rows; its errors on the rows left out
+    teach small networks how large they are where; the models of the folds predict, and their mean
+    is the prediction. A prediction beyond all targets seen is doubted by as much as it lies beyond
+    them. The model is trained again without the rows that are unlike the rest, to see how
+    much wider intervals must be there.
+
+    A model that is ``fitted`` is used as it is, and ``fit`` must get rows **that it was not trained
+    on**: with others, errors look smaller than they are and nothing can tell. How wide intervals
+    must be away from the rows cannot be tested then, and the usual widening is taken.
+
+    Args:
+        model: A regressor with ``fit`` and ``predict``, or a pipeline.
+        fitted: Whether the model is to be used as it is.
+        coverage: Share of the values that intervals should contain.
+        random_state: Seed of everything that the guard draws.
+
+    Attributes:
+        models_: The models in use: one per fold, or the fitted one.
+        residuals_: What was learnt from their errors.
+
+    Example:
+        >>> from sklearn.linear_model import LinearRegression
+        >>> x = np.linspace(0, 1, 100)[:, None]
+        >>> old = LinearRegression().fit(x[::2], x[::2, 0])
+        >>> guarded = GuardedRegressor(old, fitted=True).fit(x[1::2], x[1::2, 0] + 0.1)
+        >>> guarded.is_unusual([[0.5], [7.0]])
+        array([False,  True])
+    """
+
+    def __init__(
+        self,
+        model: Any,
+        *,
+        fitted: bool = False,
+        coverage: float = 0.95,
+        random_state: int | None = None,
+    ) -> None:
+        self.model = model
+        self.fitted = fitted
+        self.coverage = coverage
+        self.random_state = random_state
+
+    def fit(self, X: Any, y: ArrayLike, *, groups: ArrayLike | None = None) -> Self:
+        """Train the model on folds, unless it is fitted, and learn from its errors.
+
+        Rows of one of ``groups`` are held out together, and so are copies of a row.
+
+        **Shape**: X (N, columns), y (N,), groups (N,).
+        """
+        check_probability("coverage", self.coverage, strict=True)
+        target = self._checked_target(X, y)
+        X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+        features = self._learn_encoding(X, target)
+        seed = 0 if self.random_state is None else self.random_state
+        parts = self._folds(X, target, groups, seed)
+        self.models_ = (
+            [self.model] if self.fitted else [_trained(self.model, X, target, p) for p in parts]
+        )
+        mean = self._held_out(X, parts)
+        rows = HeldOutRows(features, target, mean, parts, self._changes(X, seed))
+
+        def elsewhere(part: Part) -> Floats:
+            return _predicted(_trained(self.model, X, target, part), _safe_indexing(X, part.test))
+
+        self.residuals_ = Residuals().fit(
+            rows, elsewhere=None if self.fitted else elsewhere, seed=seed
+        )
+        return self
+
+    def predict(self, X: Any, return_std: bool = False) -> Any:
+        """The prediction of each row; with ``return_std`` also its standard deviation.
+
+        **Shape**: (N,).
+        """
+        dist = self.predict_dist(X)
+        mean = np.asarray(dist.mean)
+        return (mean, np.asarray(dist.std)) if return_std else mean
+
+    def predict_dist(self, X: Any) -> Distribution:
+        """The predictive distribution of each row: mean, std, pdf, cdf, quantile, sample, …
+
+        **Shape**: (N,).
+        """
+        return self._answer(X)[0]
+
+    def predict_interval(self, X: Any, coverage: float | None = None) -> Any:
+        """Intervals that contain the target with probability ``coverage``, by default the guard's.
+
+        **Shape**: (N, 2). A DataFrame gives a DataFrame with its index.
+        """
+        share = self.coverage if coverage is None else coverage
+        check_probability("coverage", share, strict=True)
+        return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
+
+    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> Any:
+        """Quantiles at the levels ``alpha``, each in (0, 1).
+
+        **Shape**: (N, len(alpha)). A DataFrame gives a DataFrame with its index.
+        """
+        levels = np.atleast_1d(np.asarray(alpha, dtype=float))
+        values = np.asarray(self.predict_dist(X).quantile(levels))
+        return framed(X, values, [f"{level:g}" for level in levels])
+
+    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
+        """Where the uncertainty of each row comes from, as standard deviations.
+
+        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between the folds' models, 0 for
+        a fitted one; ``distance`` from the rows; ``total``, the root of the sum of their squares.
+        """
+        return uncertainty_frame(self.predict_dist(X), X)
+
+    def is_unusual(self, X: Any) -> Bools:
+        """Whether a row is unlike those that the guard has learnt from.
+
+        **Shape**: (N,).
+        """
+        return self._answer(X)[1]
+
+    def save(self, path: str | Path) -> None:
+        """Write everything to one file that is safe to load (``accord.load``).
+
+        Linear models of scikit-learn, pipelines with a scaler, and models of this package can be
+        written; any other is refused with ``TypeError``, since its bytes would have to be trusted.
+        """
+        check_is_fitted(self, "residuals_")
+        try:
+            persistence.save(self, path)
+        except TypeError as error:
+            raise TypeError(
+                f"a guard is saved with models that can be written safely: {error} Save "
+                f"{type(_last(self.model)).__name__} in its own format, and guard it again after "
+                "loading, with fitted=True and held-out rows."
+            ) from None
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "residuals_")
+
+    def __sklearn_tags__(self) -> Tags:
+        tags: Tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True  # whether gaps are allowed is for the model to say
+        return tags
+
+    def _checked_target(self, X: Any, y: ArrayLike) -> Floats:
+        target = np.asarray(column_or_1d(y), dtype=np.float64)
+        check_finite("y", target, remedy="Leave such rows out.")
+        if len(target) < _FEWEST_ROWS:
+            raise ValueError(
+                f"a guard needs at least {_FEWEST_ROWS} rows to learn errors from, got n_samples = "
+                f"{len(target)}."
+            )
+        if len(X) != len(target):
+            raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(target)}.")
+        if self.fitted:
+            _check_fitted(self.model)
+        return target
+
+    def _learn_encoding(self, X: Any, y: Floats) -> Floats:
+        """Numbers that distances and networks need, whatever the model itself is given.
+
+        Constant columns and row numbers tell no row from another and are left out of these.
+        """
+        table, roles = with_roles(X, {"target": y})
+        data = prepare_training(table, target=roles["target"])
+        self._schema = data.schema.to_dict()
+        self.encoder_ = make_preprocessor(data.schema, random_state=0)
+        return np.asarray(self.encoder_.fit_transform(data.X, data.y), dtype=np.float64)
+
+    def _features(self, X: Any) -> tuple[Floats, Bools]:
+        """The same for new rows, and which hold what none of the known rows held."""
+        schema = Schema.from_dict(self._schema)
+        table = as_table(X)
+        check_columns(table.data.column_names, schema, source=table.name, by_name=True)
+        frame, _, unlike = conform(table.data, schema, source=table.name)
+        return np.asarray(self.encoder_.transform(frame), dtype=np.float64), unlike
+
+    def _folds(self, X: Any, y: Floats, groups: ArrayLike | None, seed: int) -> list[Part]:
+        together = groups_of_copies(X, y)
+        if groups is not None:
+            together = np.unique(np.asarray(groups), return_inverse=True)[1]
+        parts = random_parts(together, fold_count(len(y)), seed=seed)
+        if len(parts) < 2:
+            raise ValueError(
+                f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
+                "Give other groups, or none."
+            )
+        return parts
+
+    def _held_out(self, X: Any, parts: Sequence[Part]) -> Floats:
+        if self.fitted:
+            return _predicted(self.model, X)
+        mean = np.empty(len(X))
+        for model, part in zip(self.models_, parts, strict=True):
+            mean[part.test] = _predicted(model, _safe_indexing(X, part.test))
+        return mean
+
+    def _changes(self, X: Any, seed: int) -> Floats:
+        """How much predictions change when a column is shuffled, for each of its features; (d,)."""
+        random = np.random.default_rng(seed)
+        frame = X if isinstance(X, pd.DataFrame) else named(X)
+        some = frame.iloc[random.permutation(len(frame))[:_SHUFFLED_ROWS]]
+        columns = Columns.of(self.encoder_.feature_names())
+        before = self._of_frame(some, X)
+        change = np.zeros(len(columns))
+        label = {str(name): name for name in frame.columns}
+        for place, text in enumerate(columns.names):
+            name = label[text]
+            values = some[name].to_numpy()[random.permutation(len(some))]
+            mixed = some.copy()
+            mixed[name] = pd.Series(values, index=some.index, dtype=some[name].dtype)
+            change[place] = np.abs(self._of_frame(mixed, X) - before).mean()
+        return change[columns.owner]
+
+    def _of_frame(self, frame: pd.DataFrame, like: Any) -> Floats:
+        rows = frame if isinstance(like, pd.DataFrame) else frame.to_numpy(dtype=like.dtype)
+        return _predicted(self.models_[0], rows)
+
+    def _answer(self, X: Any) -> tuple[Distribution, Bools]:
+        check_is_fitted(self, "residuals_")
+        X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+        features, unlike = self._features(X)
+        means = np.stack([_predicted(model, X) for model in self.models_])
+        dist, unusual = self.residuals_.answer(features, means)
+        return dist, unusual | unlike
+
+
+def _trained(model: Any, X: Any, y: Floats, part: Part) -> Any:
+    return clone(model).fit(_safe_indexing(X, part.train), y[part.train])
+
+
+def _predicted(model: Any, X: Any) -> Floats:
+    return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
+
+
+def _last(model: Any) -> Any:
+    return model[-1] if isinstance(model, Pipeline) else model
+
+
+def _check_fitted(model: Any) -> None:
+    try:
+        check_is_fitted(_last(model))
+    except (NotFittedError, TypeError):
+        raise ValueError(
+            f"with fitted=True the model must be fitted, got a {type(_last(model)).__name__} that "
+            "is not. Fit it, or leave fitted out to have it trained on folds."
+        ) from None

@@ -1,0 +1,130 @@
+"""Receipts for tables: by the columns that people know, whatever the models see of them."""
+
+import numpy as np
+import pandas as pd
+
+from accord._types import Bools, Floats, Indices
+from accord.distributions import Distribution
+from accord.explanation import (
+    Columns,
+    Receipts,
+    explain,
+    four_digits,
+    rounded,
+    unlike_category,
+    unlike_gap,
+    unlike_number,
+)
+from accord.portfolio import PortfolioRegressor
+from accord.tables import TableEncoder
+from accord.tabular.profile import CATEGORIES, TableProfile
+
+
+def table_receipts(
+    portfolio: PortfolioRegressor,
+    encoder: TableEncoder,
+    profile: TableProfile,
+    X: pd.DataFrame,
+    *,
+    reference_numbers: Indices,
+    coverage: float,
+    permutations: int,
+    seed: int,
+) -> Receipts:
+    """Receipts of rows that have the schema's columns and types already."""
+    x = np.asarray(encoder.transform(X), dtype=np.float64)
+    columns = Columns.of(encoder.feature_names())
+
+    def answer(rows: Floats) -> Distribution:
+        return portfolio.answer(rows)[0]
+
+    return explain(
+        answer,
+        portfolio.proximity_,
+        x,
+        columns=columns,
+        cells=_Cells(encoder, profile, portfolio, X, x, columns),
+        reference_numbers=reference_numbers,
+        coverage=coverage,
+        permutations=permutations,
+        seed=seed,
+        index=X.index,
+    )
+
+
+class _Cells:
+    """Numbers, dates, categories and gaps, each beside those of the training rows."""
+
+    def __init__(
+        self,
+        encoder: TableEncoder,
+        profile: TableProfile,
+        portfolio: PortfolioRegressor,
+        X: pd.DataFrame,
+        x: Floats,
+        columns: Columns,
+    ) -> None:
+        self.profile, self.columns, self.x = profile, columns, x
+        self.cells = X[list(columns.names)]
+        self.missing: Bools = self.cells.isna().to_numpy()
+        self.new = self._new()
+        self.references = portfolio.proximity_.references()
+        self.sampled = len(self.references) < profile.n_rows
+        self.limits = {column.name: column.limits for column in encoder.schema.columns}
+        self.measured, self.labels = encoder.measured(), encoder.feature_labels()
+        self.dates = {str(name) for name, kind in self.cells.dtypes.items() if kind.kind == "M"}
+        self.training: dict[str, tuple[Floats, Floats]] = {}
+
+    def _new(self) -> Bools:
+        """Categories that no training row had."""
+        new = np.zeros(self.cells.shape, bool)
+        for place, name in enumerate(self.columns.names):
+            shares = self.profile.shares.get(name)
+            if shares is not None and len(shares) < CATEGORIES:
+                seen = self.cells[name].astype(str).isin(list(shares)).to_numpy()
+                new[:, place] = ~seen & ~self.missing[:, place]
+        return new
+
+    def known(self, column: int) -> Bools:
+        """Which reference rows know the column's value, by the feature that says they do not."""
+        label = f"{self.columns.names[column]} is missing"
+        if label not in self.labels:
+            return np.ones(len(self.references), bool)
+        says = self.references[:, self.labels.index(label)]
+        return np.asarray(says < (says.min() + says.max()) / 2)
+
+    def unlike(self, row: int, column: int, near: Indices) -> str:
+        name = self.columns.names[column]
+        place = self.profile.names.index(name)
+        if self.missing[row, column]:
+            return unlike_gap(float(self.profile.missing[place]), self.profile.n_rows)
+        if name in self.profile.shares:
+            shares = self.profile.shares[name]
+            category = str(self.cells.iat[row, column])
+            rare = None if len(shares) >= CATEGORIES else 0.0
+            return unlike_category(category, shares.get(category, rare), self.profile.n_rows)
+        if name not in self.measured:
+            return "differs from the nearest training rows"
+        feature, centre, scale = self.measured[name]
+        training, ordered = self._training(name, column)
+        value = float(rounded(centre + scale * self.x[row, feature]))
+        low, high = rounded(np.array(self.limits[name]))
+        # values beyond count as lying just there, and are not known any more
+        beyond = " or less" if value <= low else " or more" if value >= high else ""
+        show = _date if name in self.dates else four_digits
+        return unlike_number(
+            value, ordered, training[near], sampled=self.sampled, show=show, beyond=beyond
+        )
+
+    def _training(self, name: str, column: int) -> tuple[Floats, Floats]:
+        """Values of the reference rows, and those that are known in ascending order."""
+        if name not in self.training:
+            feature, centre, scale = self.measured[name]
+            values = rounded(centre + scale * self.references[:, feature])
+            self.training[name] = values, np.sort(values[self.known(column)])
+        return self.training[name]
+
+
+def _date(seconds: float) -> str:
+    # rounding to 9 digits may have moved midnight by a second
+    return str(pd.Timestamp(seconds, unit="s").round("min").date())

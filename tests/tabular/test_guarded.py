@@ -1,0 +1,167 @@
+"""A guard around any model: coverage, scales that follow the errors, and refusals."""
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.base import BaseEstimator, RegressorMixin, clone
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+import accord
+from accord import GuardedRegressor, guard
+
+COVERAGE = 0.9
+
+
+def rows(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """A line with noise that is three times as large on one side."""
+    rng = np.random.default_rng(seed)
+    X = rng.uniform(-1, 1, (n, 2))
+    return X, 2 * X[:, 0] + np.where(X[:, 1] > 0, 0.3, 0.1) * rng.normal(size=n)
+
+
+X, Y = rows(500, 0)
+NEW, TRUTH = rows(2_000, 1)
+FAR = np.array([[0.0, 0.0], [30.0, 0.0], [0.0, 1e6], [1e300, -1e300]])
+
+
+@pytest.fixture(scope="module")
+def guarded() -> GuardedRegressor:
+    model = make_pipeline(StandardScaler(), LinearRegression())
+    return guard(model, random_state=0).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def prefit() -> GuardedRegressor:
+    old = LinearRegression().fit(*rows(100, 2))
+    return guard(old, fitted=True, coverage=COVERAGE, random_state=0).fit(X, Y)
+
+
+def covered(model: GuardedRegressor) -> float:
+    lower, upper = model.predict_interval(NEW, COVERAGE).T
+    return float(np.mean((lower <= TRUTH) & (upper >= TRUTH)))
+
+
+def test_intervals_hold_and_follow_the_noise(guarded: GuardedRegressor) -> None:
+    assert 0.87 < covered(guarded) < 0.94
+    noisy = NEW[:, 1] > 0.2
+    std = guarded.predict(NEW, return_std=True)[1]
+    assert 2 < std[noisy].mean() / std[NEW[:, 1] < -0.2].mean() < 4
+    # the noise itself is the best that anybody can state: -E log p = log σ + (1 + log 2π) / 2
+    best = np.log([0.1, 0.3]).mean() + 0.5 * (1 + np.log(2 * np.pi))
+    assert -np.mean(guarded.predict_dist(NEW).log_prob(TRUTH)) < best + 0.08
+
+
+def test_the_prediction_is_the_mean_of_the_folds_models(guarded: GuardedRegressor) -> None:
+    expected = np.mean([model.predict(NEW) for model in guarded.models_], axis=0)
+    np.testing.assert_allclose(guarded.predict(NEW), expected, rtol=1e-9, atol=1e-12)
+    assert guarded.predict_uncertainty(NEW)["disagreement"].min() > 0
+
+
+def test_a_fitted_model_is_used_as_it_is(prefit: GuardedRegressor) -> None:
+    assert prefit.models_ == [prefit.model]
+    np.testing.assert_allclose(prefit.predict(NEW), prefit.model.predict(NEW), rtol=1e-9)
+    assert 0.87 < covered(prefit) < 0.94
+    np.testing.assert_array_equal(prefit.predict_interval(NEW), prefit.predict_interval(NEW, 0.9))
+    assert prefit.predict_uncertainty(NEW)["disagreement"].max() < 1e-9  # rounding
+
+
+def test_a_bias_widens_and_does_not_move_the_prediction() -> None:
+    class Biased(RegressorMixin, BaseEstimator):
+        def fit(self, X: np.ndarray, y: np.ndarray) -> "Biased":
+            self.fitted_ = True
+            return self
+
+        def predict(self, X: np.ndarray) -> np.ndarray:
+            return 2 * X[:, 0] + 1.0
+
+    found = guard(Biased(), random_state=0).fit(X, Y)
+    np.testing.assert_allclose(found.predict(NEW[:5]), 2 * NEW[:5, 0] + 1.0)
+    assert found.predict(NEW, return_std=True)[1].mean() > 0.9
+    assert covered(found) > 0.85
+
+
+def test_everything_is_finite_and_wide_far_away(guarded: GuardedRegressor) -> None:
+    parts = guarded.predict_uncertainty(FAR)
+    assert np.isfinite(parts.to_numpy()).all()
+    squares = parts[["noise", "disagreement", "distance"]].pow(2).sum(axis=1)
+    np.testing.assert_allclose(squares, parts["total"] ** 2, rtol=1e-6)
+    assert (parts["total"][1:] > 3 * parts["total"][0]).all()
+    # 60 is predicted where no target was above 3: it may be wrong by as much
+    assert parts["distance"][1] > 50
+    assert guarded.is_unusual(FAR).tolist() == [False, True, True, True]
+    assert np.isfinite(guarded.predict_quantiles(FAR, [0.01, 0.99])).all()
+    assert 0.02 < guarded.is_unusual(NEW).mean() < 0.1
+
+
+def test_pipelines_on_frames_with_text_and_gaps() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"x": rng.normal(size=300), "town": rng.choice(["Ulm", "Bonn"], 300)})
+    frame.loc[::10, "x"] = np.nan
+    y = frame["x"].fillna(0) + 5 * (frame["town"] == "Ulm") + 0.1 * rng.normal(size=300)
+    inner = make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["town"]),
+            remainder="passthrough",
+        ),
+        HistGradientBoostingRegressor(max_iter=30),
+    )
+    found = guard(inner, random_state=0).fit(frame, y)
+    new = pd.DataFrame(
+        {"x": [0.0, np.nan, 0.0], "town": ["Ulm", "Bonn", "Rome"]}, index=list("abc")
+    )
+    interval = found.predict_interval(new)
+    assert interval.index.tolist() == ["a", "b", "c"]
+    assert (interval["lower"] < interval["upper"]).all()
+    assert found.is_unusual(new).tolist() == [False, False, True]
+
+
+@pytest.mark.parametrize("names", [["row", "constant", "x"], [0, 1, 2]])
+def test_constant_columns_are_for_the_model_only(names: list[object]) -> None:
+    rng = np.random.default_rng(4)
+    values = np.column_stack([np.arange(60.0), np.ones(60), rng.normal(size=60)])
+    frame = pd.DataFrame(values, columns=names)
+    y = values[:, 2] + 0.1 * rng.normal(size=60)
+    found = guard(LinearRegression(), random_state=0).fit(frame, y)
+    assert found.models_[0].n_features_in_ == 3
+    other = frame.head(1).copy()
+    other[names[1]] = 1e6  # nothing is known about what a constant means when it changes
+    assert found.is_unusual(other).tolist() == found.is_unusual(frame.head(1)).tolist()
+    assert found.predict_interval(frame.tail(3)).index.tolist() == [57, 58, 59]
+
+
+def test_the_same_seed_gives_the_same_guard(guarded: GuardedRegressor) -> None:
+    again = clone(guarded).fit(X, Y)
+    np.testing.assert_array_equal(
+        again.predict_interval(NEW[:9]), guarded.predict_interval(NEW[:9])
+    )
+
+
+def test_saved_without_pickle_where_the_model_allows_it(
+    guarded: GuardedRegressor, tmp_path: Path
+) -> None:
+    guarded.save(tmp_path / "g.accord")
+    loaded = accord.load(tmp_path / "g.accord")
+    np.testing.assert_array_equal(loaded.predict_interval(FAR), guarded.predict_interval(FAR))
+    trees = guard(HistGradientBoostingRegressor(max_iter=5), random_state=0).fit(X[:60], Y[:60])
+    with pytest.raises(TypeError, match="HistGradientBoostingRegressor in its own format"):
+        trees.save(tmp_path / "t.accord")
+    assert not (tmp_path / "t.accord").exists()
+
+
+def test_bad_input_is_refused() -> None:
+    with pytest.raises(ValueError, match="with fitted=True the model must be fitted"):
+        guard(LinearRegression(), fitted=True).fit(X, Y)
+    with pytest.raises(ValueError, match="at least 20 rows to learn errors from, got"):
+        guard(LinearRegression()).fit(X[:10], Y[:10])
+    with pytest.raises(ValueError, match="y must be finite"):
+        guard(LinearRegression()).fit(X, np.where(np.arange(500) == 3, np.nan, Y))
+    with pytest.raises(ValueError, match="at least 2 groups to hold some out, got 1"):
+        guard(LinearRegression()).fit(X, Y, groups=np.zeros(500))
+    with pytest.raises(ValueError, match="as many rows, got 500 and 499"):
+        guard(LinearRegression()).fit(X, Y[1:])
