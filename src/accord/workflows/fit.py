@@ -150,9 +150,10 @@ def fit_table(
         "hidden": hidden,
         "epochs": epochs,
     }
+    unbounded: dict[str, Any] = {"bounds": None} if bounds is None else {}
     model = TableRegressor(
         **_learning(method, seed, {k: v for k, v in options.items() if v is not None}),
-        **({"bounds": None} if bounds is None else {}),
+        **unbounded,
         coverage=coverage,
         group=group,
         time=time_column,
