@@ -505,10 +505,10 @@ def test_evaluate(run: Run, model_file: Path, houses: pd.DataFrame, tmp_path: Pa
     houses.iloc[:60].to_csv("labelled.csv", index=False)
     result = run("evaluate", model_file, "labelled.csv")
     assert result.exit_code == 0, result.output
-    assert "columns" in result.stdout
+    assert "they cannot test it" in result.stdout
     assert "evaluation.html" in files(tmp_path)
     machine = run("evaluate", model_file, "labelled.csv", "--json", "--no-report")
-    assert set(json.loads(machine.stdout)["drift"]) >= {"columns", "statement", "unusual"}
+    assert 0 <= json.loads(machine.stdout)["unusual"] <= 1
 
 
 def test_validate(run: Run, tmp_path: Path) -> None:

@@ -133,14 +133,15 @@ def test_a_missing_file_is_named_before_anything_heavy_is_imported() -> None:
     code = (
         "import sys; from accord.cli import application\n"
         "for ask in (['fit', 'no.csv', '-t', 'y'], ['predict', 'no.accord', 'no.csv'],\n"
-        "            ['evaluate', 'no.accord', 'no.csv'], ['compare', 'no.csv', '-t', 'y']):\n"
+        "            ['evaluate', 'no.accord', 'no.csv'], ['compare', 'no.csv', '-t', 'y'],\n"
+        "            ['monitor', 'no.accord', 'no.csv']):\n"
         "    try: application(ask)\n"
         "    except SystemExit as end: assert end.code == 2\n"
         "heavy = {'torch', 'pandas', 'pyarrow', 'numpy', 'sklearn', 'matplotlib', 'jinja2'}\n"
         "print(sorted(heavy & set(sys.modules)))"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert found.stderr.count("does not exist") == 4
+    assert found.stderr.count("does not exist") == 5
     assert found.stdout.strip() == "[]"
 
 

@@ -13,6 +13,7 @@ from accord.report import (
     compare_report,
     evaluate_report,
     fit_report,
+    monitor_report,
     reproduction_report,
     validate_report,
 )
@@ -22,6 +23,7 @@ from accord.workflows import (
     compare_methods,
     evaluate_table,
     fit_table,
+    monitor_table,
     validate_predictions,
 )
 
@@ -131,7 +133,7 @@ def test_names_are_neither_formulas_nor_templates(houses: pd.DataFrame, name: st
 
 def test_evaluation_validation_comparison(fitted: FitResult, houses: pd.DataFrame) -> None:
     evaluation = evaluate_report(evaluate_table(fitted.model, houses))
-    assert "Have the data drifted?" in evaluation
+    assert "Have the data drifted? <code>accord monitor</code> says" in evaluation
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"y": rng.normal(size=40), "m": 0.0, "s": 1.0})
     gaussian = validate_predictions(frame, truth="y", mean="m", std="s", rule="within 1")
@@ -151,6 +153,27 @@ def test_evaluation_validation_comparison(fitted: FitResult, houses: pd.DataFram
         assert "<script" not in page
         assert all(svg.get("aria-label") for svg in outline.tags("svg"))
     assert "MSE ensemble" in pages[-1]
+
+
+def test_the_course_of_time(fitted: FitResult, houses: pd.DataFrame, tmp_path: Path) -> None:
+    state = tmp_path / "state.json"
+    hostile = "<script>alert(1)</script>"
+    first = houses.assign(area=houses["area"] + 0.05)
+    second = first.assign(price=900 - first["price"], **{hostile: first[hostile] + 9})
+    waiting = monitor_table(fitted.model, first.drop(columns="price"))
+    for frame in (first, second):
+        result = monitor_table(fitted.model, frame, state=state)
+    pages = [monitor_report(waiting), monitor_report(result)]
+    for page in pages:
+        outline = Outline(page)
+        assert outline.open == []
+        assert "<script" not in page
+        assert all(svg.get("aria-label") for svg in outline.tags("svg"))
+    assert "Which targets to find out first" in pages[0]
+    assert "Is the promise kept?" not in pages[0]
+    assert "Drift by column, in the course of time" in pages[1]
+    assert "Coverage over 2 batches" in pages[1]
+    assert pages[1].count("2 batches") >= 2
 
 
 def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:

@@ -106,7 +106,7 @@ def test_fit_and_evaluate_agree_about_the_same_intervals() -> None:
     for inside, rows in ((20, 20), (33, 38), (420, 442), (390, 442)):
         found, use = judged(inside, rows), Use(6, 6, 10)
         at_fit = fit_verdict(found, judged(0, 0), use, target="y")
-        at_evaluation = evaluation_verdict(found, use, target="y", drifted=False, seen=0.0)
+        at_evaluation = evaluation_verdict(found, use, target="y", seen=0.0)
         assert (at_fit.level, at_fit.headline) == (at_evaluation.level, at_evaluation.headline)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from accord import TableRegressor
-from accord.workflows import evaluate_table
+from accord.workflows import monitor_table
 
 
 def sold(n: int, centre: float, seed: int) -> pd.DataFrame:
@@ -26,8 +26,9 @@ model = TableRegressor(effort="quick", random_state=0).fit(sold(200, 80, 0), "pr
 # New rows of the same kind, and rows of a new development with larger houses.
 
 for name, centre in {"the same": 80, "larger": 140}.items():
-    result = evaluate_table(model, sold(100, centre, 1))
+    result = monitor_table(model, sold(100, centre, 1))
     print(f"{name}: {result.verdict.headline}", *result.drift.sentences(), sep="\n  ")
 
 # %%
-# From the command line: ``accord evaluate model.accord sold-in-june.csv``, with a report.
+# From the command line: ``accord monitor model.accord sold-in-june.csv``, day after day, with a
+# memory; ``accord evaluate model.accord sold-in-june.csv`` for one table and its figures.

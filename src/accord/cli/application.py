@@ -18,6 +18,7 @@ from accord.cli.datasets import datasets
 from accord.cli.demo import demo
 from accord.cli.evaluate import evaluate
 from accord.cli.fit import fit
+from accord.cli.monitor import monitor
 from accord.cli.options import DEBUG, JSON
 from accord.cli.predict import predict
 from accord.cli.reproduce import reproduce
@@ -117,7 +118,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 @click.group(
     cls=Application,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine, 1 failed, 2 misuse. "
+    epilog="Exit codes: 0 fine, 1 failed, 2 misuse, 3 a broken promise (monitor). "
     "Run 'accord COMMAND --help' for options and examples.",
 )
 @click.version_option(__version__, message="accord %(version)s")
@@ -136,6 +137,7 @@ for _command in (
     fit,
     predict,
     evaluate,
+    monitor,
     validate,
     compare,
     demo,

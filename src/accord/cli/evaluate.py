@@ -1,4 +1,4 @@
-"""``accord evaluate``: does a model hold on new labelled data, and have the data drifted?"""
+"""``accord evaluate``: does a model hold on new labelled data?"""
 
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,7 @@ import click
 from accord.cli import options, terminal
 
 
-@click.command(short_help="Check a saved model on new labelled rows, and look for drift.")
+@click.command(short_help="Check a saved model on new labelled rows.")
 @click.argument("model", type=options.FILE)
 @click.argument("table", type=options.TABLE)
 @click.option(
@@ -64,6 +64,4 @@ def evaluate(
         return
     terminal.notes(result.warnings, quiet=quiet)
     terminal.print_verdict(result.verdict)
-    for sentence in result.drift.sentences():
-        terminal.say(sentence)
     terminal.wrote(wanted)

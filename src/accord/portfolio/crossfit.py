@@ -4,7 +4,6 @@ import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 
 import numpy as np
 
@@ -248,17 +247,3 @@ class Clock:
     def _tell(self, share: float) -> None:
         self._told = min(max(self._told, share), 1.0)
         self.progress(self._told, "Training")
-
-
-def work_of(recipe: Recipe, table: Table, n_folds: int) -> float:
-    """About how long a recipe takes, relative to others on the same table."""
-    n, d = table.x.shape
-    if not isinstance(recipe, NetworkRecipe):
-        return float(2e8 + 2e5 * n_folds * n**0.5 * d)
-    inputs = d * (1 + recipe.bins)
-    sizes = (inputs, *recipe.hidden, 3 * recipe.components)
-    parameters = sum(a * b for a, b in pairwise(sizes))
-    batch = min(recipe.largest_batch, max(16, n / 30))
-    members = n_folds * recipe.seeds
-    # each step has a cost of its own, whatever it multiplies
-    return float(recipe.steps * (members * (batch * parameters + 3 * parameters) + 4e6))

@@ -34,11 +34,13 @@ class Part:
 class HeldOut:
     """Predictions for training rows by models that had not seen them.
 
-    **Shape**: all (n,); ``rows`` are places in the training data.
+    **Shape**: all (n,); ``rows`` are places in the training data, ``growth`` their distance to the
+    rows that the models had seen, as :class:`accord.trust.Growth` measures it.
     """
 
     rows: Indices
     dist: Distribution
+    growth: Floats
     unusual: Bools
 
 

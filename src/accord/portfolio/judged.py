@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import clone
 
 from accord._progress import Progress, silent
-from accord._types import Bools, Floats
+from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, fit_together, target_knowledge
 from accord.portfolio.crossfit import LeaderboardEntry
@@ -93,12 +93,14 @@ class JudgedModel:
         growth = self.growth_.leave_one_out()
         self.threshold_ = float(np.quantile(growth, 1 - UNUSUAL_SHARE))
         unusual = np.asarray(growth > self.threshold_)
-        *judged, self.shifted_ = [
-            _asked(model, X, part.test[measured[part.test]], unusual)
-            for model, part in zip(models[1:], parts[1:], strict=True)
-            if measured[part.test].any()
-        ]
-        self.judged_ = tuple(judged)
+        self.judged_ = tuple(
+            _asked(model, X, rows, growth[rows], unusual)
+            for model, part in zip(models[1:-1], folds, strict=True)
+            if len(rows := part.test[measured[part.test]])
+        )
+        far = parts[-1]
+        away = Growth().fit(X[far.train], max_references=REFERENCES)(X[far.test])
+        self.shifted_ = _asked(models[-1], X, far.test, away, unusual)
         self._describe(y, clock.perf_counter() - start)
         progress(1.0, "Training")
         return self
@@ -175,8 +177,10 @@ def _of_rows(known: dict[str, Floats], rows: Any) -> dict[str, Floats]:
     return {name: values[rows] for name, values in known.items()}
 
 
-def _asked(model: DistributionalRegressor, X: Floats, rows: Any, unusual: Bools) -> HeldOut:
-    return HeldOut(rows, model.predict_dist(X[rows]), unusual[rows])
+def _asked(
+    model: DistributionalRegressor, X: Floats, rows: Indices, growth: Floats, unusual: Bools
+) -> HeldOut:
+    return HeldOut(rows, model.predict_dist(X[rows]), growth, unusual[rows])
 
 
 def _reporting(progress: Progress) -> Callable[[EpochReport], None]:

@@ -32,7 +32,6 @@ from accord.portfolio.crossfit import (
     learnt_from,
     relevance,
     try_recipe,
-    work_of,
 )
 from accord.portfolio.folds import (
     HeldOut,
@@ -221,10 +220,11 @@ class PortfolioRegressor(DistributionalRegressor):
             censored=not table.measured.all(),
             rounding=table.rounding / scale,
         )
-        recipes.sort(key=lambda recipe: work_of(recipe, table, len(parts)))  # the cheapest first
+        size = (*table.x.shape, len(parts))
+        recipes.sort(key=lambda recipe: recipe.work(*size))  # the cheapest first
         candidates: list[Candidate] = []
         skipped = []
-        clock.plan([work_of(recipe, table, len(parts)) for recipe in recipes])
+        clock.plan([recipe.work(*size) for recipe in recipes])
         for recipe, work in zip(recipes, clock.works, strict=True):
             if candidates and not clock.affords(work):
                 skipped.append(recipe.name)
@@ -298,10 +298,13 @@ class PortfolioRegressor(DistributionalRegressor):
         needed = np.clip(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1), 0.0, 1.0)
         self.levels_ = np.sort(needed)
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
-        unusual = self.growth_.leave_one_out()[used] > self.threshold_
-        self.held_out_ = HeldOut(used, self._finished(held_out, needed), unusual)
+        growth = self.growth_.leave_one_out()[used]
+        unusual = growth > self.threshold_
+        self.held_out_ = HeldOut(used, self._finished(held_out, needed), growth, unusual)
         self.judged_ = tuple(
-            HeldOut(used[own], self._finished(held_out[own], needed[rest]), unusual[own])
+            HeldOut(
+                used[own], self._finished(held_out[own], needed[rest]), growth[own], unusual[own]
+            )
             for own, rest in own_and_rest(used, parts)
         )
         self.shifted_ = self.held_out_
@@ -309,7 +312,10 @@ class PortfolioRegressor(DistributionalRegressor):
             rows, part = shifted[0]
             dist = distribution_of(part.predictions, self.tolerance_, part.growth, part.beyond)
             others = needed[~np.isin(used, rows)]
-            self.shifted_ = HeldOut(rows, self._finished(dist, others), np.ones(len(rows), bool))
+            growth = np.expm1(part.growth)  # back from its logarithm
+            self.shifted_ = HeldOut(
+                rows, self._finished(dist, others), growth, np.ones(len(rows), bool)
+            )
 
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)

@@ -1,11 +1,10 @@
-"""The report on new labelled rows: does the model still hold, and have the data drifted?"""
+"""The report on new labelled rows: does the model hold?"""
 
 from accord.report import figures
 from accord.report.page import render
 from accord.workflows import QUARTILES, RULE, EvaluateResult, reliability
 
 _MINIMUM_ROWS = 10
-_SHOWN_COLUMNS = 15
 
 
 def evaluate_report(result: EvaluateResult) -> str:
@@ -25,8 +24,7 @@ def evaluate_report(result: EvaluateResult) -> str:
         found=found,
         quarters=found.groups(found.mean, QUARTILES),
         by_distance=figures.coverage_by_distance(found, result.distances),
-        drift=result.drift,
-        shifted=sorted(result.drift.columns, key=lambda c: -c.distance)[:_SHOWN_COLUMNS],
+        unusual=float(result.unusual.mean()),
         hero_wide=figures.intervals(found, target=card.target, wide=True, rows="rows"),
         hero_narrow=figures.intervals(found, target=card.target, wide=False, rows="rows"),
         reliability=figures.reliability(curves),

@@ -3,15 +3,18 @@
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import ModelCard, make_card
 from accord.tabular.engines import Effort
+from accord.tabular.expectation import DistanceCurve, Expectation
 from accord.tabular.guarded import GuardedRegressor, guard
-from accord.tabular.profile import TableProfile, as_floats
+from accord.tabular.profile import TableProfile, as_floats, row_hashes
 from accord.tabular.regressor import TableRegressor
 from accord.tabular.roles import Bounds
 
 __all__ = [
     "Assessment",
     "Bounds",
+    "DistanceCurve",
     "Effort",
+    "Expectation",
     "GuardedRegressor",
     "ModelCard",
     "RowGroup",
@@ -21,4 +24,5 @@ __all__ = [
     "guard",
     "make_card",
     "point_figures",
+    "row_hashes",
 ]

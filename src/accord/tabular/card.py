@@ -12,6 +12,7 @@ from accord._version import __version__
 from accord._wording import number, percent
 from accord.tables import Table, TrainingData
 from accord.tabular.assessment import Assessment
+from accord.tabular.expectation import DistanceCurve
 
 _PACKAGES = ("torch", "numpy", "scipy", "scikit-learn", "pandas", "pyarrow")
 _FEW_ROWS = 200
@@ -21,7 +22,8 @@ _FEW_ROWS = 200
 class ModelCard:
     """Where a model comes from and what is known about it; JSON throughout.
 
-    ``held_out`` and ``unusual`` are figures of rows that the predicting models had not seen.
+    ``held_out`` and ``unusual`` are figures of rows that the predicting models had not seen;
+    ``by_distance`` is the :class:`DistanceCurve` of both.
     """
 
     source: str
@@ -34,6 +36,7 @@ class ModelCard:
     leaderboard: list[dict[str, Any]]
     held_out: dict[str, float]
     unusual: dict[str, float]
+    by_distance: dict[str, list[float]]
     limits: list[str]
     versions: dict[str, str]
     created: str
@@ -49,6 +52,7 @@ def make_card(
     *,
     held_out: Assessment,
     shifted: Assessment,
+    by_distance: DistanceCurve,
     leaderboard: list[dict[str, Any]],
     settings: dict[str, Any],
 ) -> ModelCard:
@@ -65,6 +69,7 @@ def make_card(
         leaderboard=leaderboard,
         held_out=held_out.figures(),
         unusual=shifted.figures(),
+        by_distance=by_distance.to_dict(),
         limits=_limits(data, held_out, shifted),
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -89,8 +94,8 @@ def _limits(data: TrainingData, held_out: Assessment, shifted: Assessment) -> li
         f"Trained on targets from {number(exact.min())} to {number(exact.max())}: predictions "
         "outside that range are guesses.",
         f"Coverage was measured on {len(held_out):,} held-out and {len(shifted):,} unusual rows of "
-        "one table. Rows from elsewhere may differ: look at the 'unusual' column, and use 'accord "
-        "evaluate' once true values are known.",
+        "one table. Rows from elsewhere may differ: look at the 'unusual' column, and show them to "
+        "'accord monitor', again once true values are known.",
         "Effects of columns describe the model, not causes.",
     ]
     if len(data.y) < _FEW_ROWS:

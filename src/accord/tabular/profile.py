@@ -92,6 +92,15 @@ def as_floats(X: pd.DataFrame) -> Floats:
     return values
 
 
+def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
+    """A number per row that equal rows share, features and target.
+
+    **Shape**: X (n, d), y (n,) → (n,).
+    """
+    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
+    return np.asarray(hashed, dtype=np.uint64)
+
+
 def _from_rarity(share: float) -> float:
     """The normal deviation that a share of rows exceeds on either side."""
     return float(-ndtri(max(share, _RAREST) / 2))
@@ -105,9 +114,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, float | np.floating):
         return number(float(value), 4)
     return str(value)
-
-
-def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
-    """A number per row that equal rows share, features and target."""
-    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
-    return np.asarray(hashed, dtype=np.uint64)

@@ -40,6 +40,7 @@ from accord.tabular.engines import (
     make_engine,
     tolerance_for,
 )
+from accord.tabular.expectation import DistanceCurve
 from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import (
@@ -411,10 +412,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _judge(self, table: Table, data: TrainingData) -> None:
         """What rows say about the models that had not seen them."""
         self.training_ = data
-        self.held_out_ = Assessment.join(
-            [self._assessed(data, part) for part in self.engine_.judged_]
-        )
-        self.shifted_ = self._assessed(data, self.engine_.shifted_)
+        unseen = [*self.engine_.judged_, self.engine_.shifted_]
+        assessed = [self._assessed(data, part) for part in unseen]
+        self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
         self.reference_rows_ = data.rows[self.engine_.proximity_.reference_rows_]
@@ -425,6 +425,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             data,
             held_out=self.held_out_,
             shifted=self.shifted_,
+            by_distance=DistanceCurve.of(
+                [(found, part.growth) for found, part in zip(assessed, unseen, strict=True)]
+            ),
             leaderboard=[vars(entry) for entry in self.engine_.leaderboard_],
             settings=self._settings(),
         )

@@ -15,7 +15,8 @@ uncertain, and metrics combine:
 | `density_distance` | the densities | distance ≤ limit |
 | `bayes_factor` | each row | exact agreement |
 
-`bvm_ratio` compares two models under any rule.
+`bvm_ratio` compares two models under any rule. `coverage_log_evidence` and `coverage_sequence` say,
+batch after batch, whether intervals keep the coverage that they state.
 """
 
 from accord.agreement import Agreement, probability_of_agreement
@@ -36,6 +37,7 @@ from accord.validation.errors import (
     squared_error,
 )
 from accord.validation.ratio import BVMRatio, bayes_factor, bvm_ratio, joint_log_agreement
+from accord.validation.sequential import coverage_log_evidence, coverage_sequence
 
 __all__ = [
     "Agreement",
@@ -48,6 +50,8 @@ __all__ = [
     "area_metric",
     "bayes_factor",
     "bvm_ratio",
+    "coverage_log_evidence",
+    "coverage_sequence",
     "density_distance",
     "frequentist_interval",
     "hypothesis_test",

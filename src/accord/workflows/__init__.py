@@ -22,7 +22,9 @@ if TYPE_CHECKING:
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
+    from accord.workflows.history import ALARM, Batch, History
     from accord.workflows.methods import METHODS, Method
+    from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import PredictResult, load_model, predict_table
     from accord.workflows.validate import ValidateResult, validate_predictions
     from accord.workflows.verdict import QUARTILES, RULE, Reliability, Use, Verdict, reliability
@@ -64,9 +66,19 @@ _HOMES = {
         "fit_table",
         "parse_tolerance",
     ),
+    "history": (
+        "ALARM",
+        "Batch",
+        "History",
+    ),
     "methods": (
         "METHODS",
         "Method",
+    ),
+    "monitor": (
+        "MonitorResult",
+        "RowToLabel",
+        "monitor_table",
     ),
     "predict": (
         "PredictResult",
@@ -88,12 +100,14 @@ _HOMES = {
 }
 
 __all__ = [
+    "ALARM",
     "COLUMNS",
     "KINDS",
     "METHODS",
     "QUARTILES",
     "RULE",
     "SPLIT_WORDS",
+    "Batch",
     "ColumnDrift",
     "CompareResult",
     "DatasetsResult",
@@ -102,10 +116,13 @@ __all__ = [
     "EvaluateResult",
     "FeatureEffect",
     "FitResult",
+    "History",
     "Method",
     "MethodScore",
+    "MonitorResult",
     "PredictResult",
     "Reliability",
+    "RowToLabel",
     "SplitKind",
     "UnusualRow",
     "Use",
@@ -118,6 +135,7 @@ __all__ = [
     "fit_table",
     "load_model",
     "measure_drift",
+    "monitor_table",
     "parse_tolerance",
     "predict_table",
     "reliability",

@@ -13,6 +13,8 @@ from accord.tabular import TableProfile, as_floats
 
 # Chance that an undrifted table is called drifted, over all its columns.
 _FALSE_ALARM = 0.01
+# Share of rows like the training rows that are flagged as unusual.
+_UNUSUAL_EXPECTED = 0.05
 # With many rows every difference is significant: smaller ones than this do not matter.
 _SMALLEST_DISTANCE = 0.1
 
@@ -29,10 +31,10 @@ class ColumnDrift:
 
 @dataclass(frozen=True)
 class Drift:
-    """All columns, the target, and the share of unusual rows against the expected one."""
+    """All columns, the target if it is known, and unusual rows beside the expected share."""
 
     columns: tuple[ColumnDrift, ...]
-    target: ColumnDrift
+    target: ColumnDrift | None
     unusual: float
     unusual_expected: float
     n_rows: int
@@ -44,7 +46,11 @@ class Drift:
 
     @property
     def any(self) -> bool:
-        return bool(self.drifted) or self.many_unusual or self.target.drifted
+        return bool(self.drifted) or self.many_unusual or self.target_drifted
+
+    @property
+    def target_drifted(self) -> bool:
+        return self.target is not None and self.target.drifted
 
     @property
     def many_unusual(self) -> bool:
@@ -74,23 +80,27 @@ class Drift:
             f"{': their combinations of values are new.' if self.many_unusual else '.'}"
         )
         third = ["The target itself is distributed otherwise than in training."]
-        return [first, second, *(third if self.target.drifted else [])]
+        return [first, second, *(third if self.target_drifted else [])]
 
 
 def measure_drift(
     X: pd.DataFrame,
     usual: TableProfile,
-    y: Floats,
-    usual_target: TableProfile,
     *,
     unusual: Bools,
-    unusual_expected: float,
+    y: Floats | None = None,
+    usual_target: TableProfile | None = None,
 ) -> Drift:
-    """Compare a table, column by column, with the profile of the training table."""
+    """Compare a table, column by column, with the profile of the training table.
+
+    **Shape**: X (n, d), unusual (n,), y (m,): the targets that are known.
+    """
     level = _FALSE_ALARM / (len(usual.names) + 1)  # Bonferroni
     columns = tuple(_compare(X, usual, place, level) for place in range(len(usual.names)))
-    target = _compare(pd.DataFrame({usual_target.names[0]: y}), usual_target, 0, level)
-    return Drift(columns, target, float(np.mean(unusual)), unusual_expected, len(X))
+    target = None
+    if y is not None and len(y) and usual_target is not None:
+        target = _compare(pd.DataFrame({usual_target.names[0]: y}), usual_target, 0, level)
+    return Drift(columns, target, float(np.mean(unusual)), _UNUSUAL_EXPECTED, len(X))
 
 
 def _compare(X: pd.DataFrame, usual: TableProfile, place: int, level: float) -> ColumnDrift:

@@ -1,4 +1,4 @@
-"""Does a saved model hold on new labelled rows, and have the data drifted?"""
+"""Does a saved model hold on new labelled rows?"""
 
 import time
 from dataclasses import dataclass
@@ -23,27 +23,23 @@ from accord.tables import (
     read_table,
 )
 from accord.tabular import Assessment, ModelCard, TableRegressor
-from accord.workflows.drift import Drift, measure_drift
 from accord.workflows.explain import UnusualRow, most_unusual
 from accord.workflows.predict import load_model
 from accord.workflows.verdict import Use, Verdict, evaluation_verdict, use_of
 
 _MINIMUM_ROWS = 10
 _CHUNK = 16_384
-# Share of rows like the training rows that are flagged as unusual.
-_FALSE_ALARMS = 0.05
 
 
 @dataclass(frozen=True)
 class EvaluateResult:
-    """How a model does on new labelled rows, and how these differ from the training rows."""
+    """How a model does on new labelled rows."""
 
     card: ModelCard
     source: str
     verdict: Verdict
     found: Assessment
     use: Use
-    drift: Drift
     unusual_rows: tuple[UnusualRow, ...]
     unusual: Bools
     distances: Floats
@@ -58,12 +54,7 @@ class EvaluateResult:
             "figures": self.found.figures(),
             "width": vars(self.use),
             "trained_on": self.card.held_out,
-            "drift": {
-                "statement": self.drift.sentences(),
-                "columns": self.drift.drifted,
-                "unusual": self.drift.unusual,
-                "unusual_expected": self.drift.unusual_expected,
-            },
+            "unusual": float(self.unusual.mean()),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 2),
         }
@@ -81,7 +72,7 @@ def evaluate_table(
     decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> EvaluateResult:
-    """Compare a model's predictions with the target column of a table, and state the drift.
+    """Compare a model's predictions with the target column of a table.
 
     ``coverage`` is the model's own unless given. ``strict`` refuses infinite and extreme values and
     unknown categories.
@@ -100,14 +91,6 @@ def evaluate_table(
     share = model.coverage if coverage is None else coverage
     found, unusual, distances = _judged(model, X, y, rows + 1, share, predicting)
     unusual = unusual | unlike[rows]
-    drift = measure_drift(
-        X,
-        model.profile_,
-        y,
-        model.target_profile_,
-        unusual=unusual,
-        unusual_expected=_FALSE_ALARMS,
-    )
     seen, use = model.seen_in_training(X, y), use_of(found)
     notes = []
     if seen > 0:
@@ -119,10 +102,9 @@ def evaluate_table(
     return EvaluateResult(
         card=card,
         source=source.name,
-        verdict=evaluation_verdict(found, use, target=schema.target, drifted=drift.any, seen=seen),
+        verdict=evaluation_verdict(found, use, target=schema.target, seen=seen),
         found=found,
         use=use,
-        drift=drift,
         unusual_rows=most_unusual(found, X, distance=distances, usual=model.profile_),
         unusual=unusual,
         distances=distances,

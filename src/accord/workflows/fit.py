@@ -150,11 +150,10 @@ def fit_table(
         "hidden": hidden,
         "epochs": epochs,
     }
-    learning = _learning(method, seed, {k: v for k, v in options.items() if v is not None})
-    if bounds is None:
-        learning["bounds"] = None
+    unbounded: dict[str, Any] = {"bounds": None} if bounds is None else {}
     model = TableRegressor(
-        **learning,
+        **_learning(method, seed, {k: v for k, v in options.items() if v is not None}),
+        **unbounded,
         coverage=coverage,
         group=group,
         time=time_column,

@@ -13,7 +13,7 @@ Level = Literal["good", "caution", "poor"]
 Belief = Literal["holds", "does not hold", "too few rows"]
 
 # A shortfall below one percentage point does not matter, however many rows prove it.
-_NEGLIGIBLE = 0.01
+NEGLIGIBLE = 0.01
 # With fewer misses than this above the stated ones, intervals still count as holding.
 _LARGEST_MARGIN = 0.1
 # Intervals must be this much narrower than without a model to be called useful.
@@ -97,14 +97,22 @@ def reliability(found: Assessment) -> Reliability:
     'too few rows'
     """
     stated, (low, high) = found.coverage, found.covered_range
-    margin = min(1 - stated, _LARGEST_MARGIN)
-    if high < stated and stated - found.covered > _NEGLIGIBLE:
+    if high < stated and stated - found.covered > NEGLIGIBLE:
         belief: Belief = "does not hold"
-    elif low >= stated - margin:
+    elif low >= least_coverage(stated):
         belief = "holds"
     else:
         belief = "too few rows"
     return Reliability(belief, stated, found.covered, low, high, len(found))
+
+
+def least_coverage(stated: float) -> float:
+    """The coverage above which intervals still count as holding: about twice the stated misses.
+
+    >>> round(least_coverage(0.95), 3), round(least_coverage(0.5), 3)
+    (0.9, 0.4)
+    """
+    return stated - min(1 - stated, _LARGEST_MARGIN)
 
 
 @dataclass(frozen=True)
@@ -192,9 +200,7 @@ def fit_verdict(held_out: Assessment, shifted: Assessment, use: Use, *, target: 
     )
 
 
-def evaluation_verdict(
-    found: Assessment, use: Use, *, target: str, drifted: bool, seen: float
-) -> Verdict:
+def evaluation_verdict(found: Assessment, use: Use, *, target: str, seen: float) -> Verdict:
     """The judgement on a model from new labelled rows; ``seen`` is the share of training rows."""
     judged = reliability(found)
     summary = f"{_inside(judged, 'row')} {use.sentence(target)}"
@@ -204,10 +210,8 @@ def evaluation_verdict(
             "These are the rows that the model was trained on: they cannot test it.",
             summary,
         )
-    level, headline = worst(judged.level, use.level), _joined(judged.clause(), judged, use)
-    if drifted:
-        level, headline = worst(level, "caution"), f"{headline[:-1]}; the data have drifted."
-    return Verdict(level, headline, summary)
+    level = worst(judged.level, use.level)
+    return Verdict(level, _joined(judged.clause(), judged, use), summary)
 
 
 def belief_sentence(judged: Reliability, use: Use) -> str:

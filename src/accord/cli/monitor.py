@@ -1,0 +1,98 @@
+"""``accord monitor``: is a model's promise kept, day after day?"""
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from accord.cli import options, terminal
+
+_BROKEN = 3
+
+
+@click.command(short_help="Watch a saved model on new rows, with targets or before they are known.")
+@click.argument("model", type=options.FILE)
+@click.argument("table", type=options.TABLE)
+@click.option(
+    "--state",
+    type=options.FILE,
+    help="The file that keeps what the model was shown.  [default: beside the model, "
+    "NAME.monitor.json]",
+)
+@click.option(
+    "--report",
+    type=options.FILE,
+    help="Also write a report, one HTML file; its figures go beside it as .json.",
+)
+@click.option(
+    "--label-first",
+    type=options.FILE,
+    help="Also write the rows whose targets would teach the model most, a .csv or .parquet file.",
+)
+@click.option(
+    "--label-rows",
+    type=click.IntRange(min=1),
+    default=20,
+    show_default=True,
+    help="How many such rows.",
+)
+@options.by_name
+@options.strict
+@options.dialect
+@options.threads
+@options.force
+@options.common
+def monitor(
+    model: Path,
+    table: Path,
+    state: Path | None,
+    report: Path | None,
+    label_first: Path | None,
+    force: bool,
+    quiet: bool,
+    as_json: bool,
+    **settings: Any,
+) -> None:
+    """Show TABLE (CSV or Parquet; - for standard input) to MODEL, and remember what came of it.
+
+    Without targets: how unlike the training rows these rows are, as a whole and by column, and what
+    coverage and error to expect. With targets: whether intervals contain what they state, by a test
+    that may be looked at after every table. Rows that were shown before are not counted again.
+
+    The exit code is 3 once the promise is broken, and 0 before.
+
+    \b
+    Examples:
+      accord monitor model.accord today.csv
+      accord monitor model.accord today.csv --report monitor.html --force || mail -s alarm me
+      accord monitor model.accord new.csv --label-first ask.csv --label-rows 50
+    """
+    place = model.with_suffix(".monitor.json") if state is None else state
+    page = [] if report is None else terminal.with_document(report)
+    wanted = [*page, *([] if label_first is None else [label_first])]
+    terminal.check_files([model, table], wanted, force=force)
+    # The state replaces itself at every run, but no other file.
+    terminal.check_files([model, table], [*wanted, place], force=True)
+
+    from accord.tables import atomic_outputs, refuse_unknown_suffix
+    from accord.workflows import monitor_table
+
+    if label_first is not None:
+        refuse_unknown_suffix(label_first)
+    with terminal.progress(quiet=quiet) as progress:
+        result = monitor_table(model, table, state=place, progress=progress, **settings)
+    if wanted:
+        with atomic_outputs(wanted, inputs=[model, table], force=force) as places:
+            if page:
+                from accord.report import monitor_report
+
+                terminal.write_report(places, monitor_report(result), result.to_json())
+            if label_first is not None:
+                result.write_label_first(places[-1])
+    if as_json:
+        terminal.print_json(result.to_json())
+        raise click.exceptions.Exit(_BROKEN if result.broken else 0)
+    terminal.notes(result.warnings, quiet=quiet)
+    terminal.print_verdict(result.verdict)
+    terminal.wrote(wanted)
+    raise click.exceptions.Exit(_BROKEN if result.broken else 0)

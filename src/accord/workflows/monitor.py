@@ -1,0 +1,317 @@
+"""Is a model's promise kept? What to expect of new rows, and a test once targets are known."""
+
+import hashlib
+import time
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from accord._progress import Progress, parts, silent
+from accord._types import Bools, Floats
+from accord._wording import count, json_text, percent
+from accord.tables import (
+    DecimalMark,
+    Table,
+    TableWriter,
+    check_columns,
+    check_output,
+    conform,
+    number_column,
+    read_table,
+)
+from accord.tabular import DistanceCurve, Expectation, ModelCard, TableRegressor, row_hashes
+from accord.workflows.drift import Drift, measure_drift
+from accord.workflows.history import ALARM, Batch, History
+from accord.workflows.predict import load_model
+from accord.workflows.promise import promise_verdict
+from accord.workflows.verdict import Verdict
+
+_CHUNK = 16_384
+_PARTS = ("noise", "disagreement", "distance")
+# Of a wide table, only so many columns' distances are kept with each batch.
+_KEPT_COLUMNS = 20
+_REAL = pa.float64()
+
+
+@dataclass(frozen=True)
+class RowToLabel:
+    """A row whose target would teach the model most, and in what it is unusual.
+
+    ``gain`` is the deviation that further rows like it could remove: the root of disagreement² +
+    distance². The noise would stay.
+    """
+
+    row: int
+    gain: float
+    mean: float
+    lower: float
+    upper: float
+    noise: float
+    disagreement: float
+    distance: float
+    unusual: bool
+    peculiar: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
+class MonitorResult:
+    """What a table says about a model, alone and together with those before it.
+
+    ``counted`` says whether the table's targets were added to the evidence just now.
+    """
+
+    card: ModelCard
+    source: str
+    verdict: Verdict
+    batch: Batch
+    history: History
+    counted: bool
+    expected: Expectation
+    drift: Drift
+    label_first: tuple[RowToLabel, ...]
+    state: Path | None
+    warnings: tuple[str, ...]
+    seconds: float
+
+    @property
+    def broken(self) -> bool:
+        return self.history.broken_by is not None
+
+    def to_json(self) -> dict[str, Any]:
+        history = self.history
+        low, high = history.intervals[-1] if history.judged else (0.0, 1.0)
+        return {
+            "broken": self.broken,
+            "verdict": self.verdict.level,
+            "headline": self.verdict.headline,
+            "summary": self.verdict.summary,
+            "remarks": list(self.verdict.remarks),
+            "evidence": history.evidence,
+            "alarm": ALARM,
+            "coverage": {
+                "stated": history.coverage,
+                "found": history.covered,
+                "low": low,
+                "high": high,
+                "rows": history.rows,
+                "batches": len(history.judged),
+            },
+            "counted": self.counted,
+            "batch": asdict(self.batch),
+            "expected": vars(self.expected),
+            "drift": {
+                "statement": self.drift.sentences(),
+                "columns": {column.name: column.distance for column in self.drift.columns},
+                "drifted": self.drift.drifted,
+                "unusual": self.drift.unusual,
+                "unusual_expected": self.drift.unusual_expected,
+            },
+            "label_first": [row.row for row in self.label_first],
+            "state": None if self.state is None else str(self.state),
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 2),
+        }
+
+    def write_label_first(self, path: str | Path) -> None:
+        """The rows to label first as CSV or Parquet, the most instructive one first."""
+        types = {"row": pa.int64(), "unusual": pa.bool_()}
+        names = [name for name in RowToLabel.__dataclass_fields__ if name != "peculiar"]
+        columns = {
+            name: pa.array([getattr(row, name) for row in self.label_first], types.get(name, _REAL))
+            for name in names
+        }
+        words = [", ".join(f"{n}: {v}" for n, v in row.peculiar) for row in self.label_first]
+        with TableWriter(path) as writer:
+            writer.write(pa.table({**columns, "unusual_for": pa.array(words, pa.string())}))
+
+
+def monitor_table(
+    model: str | Path | TableRegressor,
+    table: str | Path | pd.DataFrame,
+    *,
+    state: str | Path | None = None,
+    label_rows: int = 20,
+    by_name: bool = False,
+    strict: bool = False,
+    encoding: str | None = None,
+    delimiter: str | None = None,
+    decimal: DecimalMark | None = None,
+    progress: Progress | None = None,
+) -> MonitorResult:
+    """Show new rows to a model: how unlike they are, what to expect, and whether it came true.
+
+    Args:
+        model: A fitted model, or its file.
+        table: New rows, with the target column or without it; a row without a target is predicted
+            and not judged.
+        state: A file that keeps the batches. It is made if it is not there; a table whose rows it
+            has already is not counted again. None remembers nothing: the table is judged alone.
+        label_rows: How many rows to name that should be labelled first.
+        by_name, strict, encoding, delimiter, decimal: As in :func:`predict_table`.
+        progress: Called with the share of the work that is done.
+    """
+    start = time.perf_counter()
+    reading, predicting = parts(progress or silent, (1, 4))
+    reading(0.0, "Reading")
+    model = model if isinstance(model, TableRegressor) else load_model(model)
+    known_as, place = _fingerprint(model.card_), _checked_state(state)
+    _history(place, model, known_as)  # a state that does not fit is refused before any work
+    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    check_columns(source.data.column_names, model.schema_, source=source.name, by_name=by_name)
+    X, surprises, unlike = conform(source.data, model.schema_, source=source.name, strict=strict)
+    rows = _Rows.of(model, X, _targets(source, model.schema_.target), unlike, predicting)
+    drift = measure_drift(
+        X,
+        model.profile_,
+        unusual=rows.unusual,
+        y=rows.y[rows.labelled],
+        usual_target=model.target_profile_,
+    )
+    curve = DistanceCurve.from_dict(model.card_.by_distance)
+    expected = curve.expect(rows.growth, rows.predicted["std"].to_numpy())
+    seen = model.seen_in_training(X[rows.labelled], rows.y[rows.labelled])
+    batch = rows.batch(source.name, expected, drift, trained_on=seen > 0.5)
+    history, before = _remembered(batch, place, _history(place, model, known_as))
+    return MonitorResult(
+        card=model.card_,
+        source=source.name,
+        verdict=promise_verdict(history, batch, expected, drift),
+        batch=batch,
+        history=history,
+        counted=before is None and batch.labelled > 0,
+        expected=expected,
+        drift=drift,
+        label_first=rows.label_first(model, label_rows),
+        state=place,
+        warnings=(*_notes(before, seen), *source.notes, *surprises.sentences()),
+        seconds=time.perf_counter() - start,
+    )
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """New rows with their predictions.
+
+    **Shape**: X (n, d), y (n,) with NaN for unknown targets, growth and unusual (n,).
+    """
+
+    X: pd.DataFrame
+    y: Floats
+    predicted: pd.DataFrame
+    growth: Floats
+    unusual: Bools
+
+    @classmethod
+    def of(
+        cls, model: TableRegressor, X: pd.DataFrame, y: Floats, unlike: Bools, progress: Progress
+    ) -> "_Rows":
+        found, growths, flags = [], [], []
+        for begin in range(0, len(X), _CHUNK):
+            progress(begin / len(X), "Predicting")
+            features = model.transform(X.iloc[begin : begin + _CHUNK])
+            dist, unusual = model.answer(features)
+            lower, upper = np.asarray(dist.interval(model.coverage)).T
+            columns = {name: np.asarray(getattr(dist, name)) for name in ("mean", "std", *_PARTS)}
+            found.append(pd.DataFrame({**columns, "lower": lower, "upper": upper}))
+            growths.append(model.engine_.growth_(features))
+            flags.append(unusual)
+        progress(1.0, "Predicting")
+        predicted = pd.concat(found, ignore_index=True)
+        return cls(X, y, predicted, np.concatenate(growths), np.concatenate(flags) | unlike)
+
+    @property
+    def labelled(self) -> Bools:
+        return ~np.isnan(self.y)
+
+    def batch(self, source: str, expected: Expectation, drift: Drift, *, trained_on: bool) -> Batch:
+        """The record of these rows; rows that the model was trained on judge nothing."""
+        known = self.labelled & (not trained_on)
+        found, y = self.predicted[known], self.y[known]
+        inside = (found["lower"] <= y) & (y <= found["upper"])
+        moved = sorted((c for c in drift.columns if c.drifted), key=lambda c: -c.distance)
+        return Batch(
+            content=hashlib.sha256(np.sort(row_hashes(self.X, self.y)).tobytes()).hexdigest(),
+            source=source,
+            time=datetime.now(UTC).isoformat(timespec="seconds"),
+            rows=len(self.y),
+            labelled=int(known.sum()),
+            misses=int((~inside).sum()),
+            unusual=drift.unusual,
+            expected_coverage=expected.coverage,
+            expected_error=expected.error,
+            error=float(np.abs(y - found["mean"]).mean()) if len(y) else None,
+            drift={c.name: round(c.distance, 4) for c in moved[:_KEPT_COLUMNS]},
+        )
+
+    def label_first(self, model: TableRegressor, limit: int) -> tuple[RowToLabel, ...]:
+        """The rows without a target of which the model knows least."""
+        gain = np.asarray(np.hypot(self.predicted["disagreement"], self.predicted["distance"]))
+        order = np.argsort(-gain, kind="stable")
+        order = order[~self.labelled[order]][:limit]
+        peculiar = model.profile_.peculiarities(self.X.iloc[order]) if len(order) else []
+        names = ("mean", "lower", "upper", *_PARTS)
+        return tuple(
+            RowToLabel(
+                row=int(line) + 1,
+                gain=float(gain[line]),
+                **{name: float(self.predicted[name].iloc[line]) for name in names},
+                unusual=bool(self.unusual[line]),
+                peculiar=words,
+            )
+            for line, words in zip(order, peculiar, strict=True)
+        )
+
+
+def _targets(source: Table, target: str) -> Floats:
+    """The targets, NaN where they are not known."""
+    if target not in source.data.column_names:
+        return np.full(source.data.num_rows, np.nan)
+    return number_column(source, "target", target)
+
+
+def _fingerprint(card: ModelCard) -> str:
+    """What tells a model from all others: the card names its rows, its seed and its moment."""
+    return hashlib.sha256(json_text(card.to_dict()).encode()).hexdigest()
+
+
+def _checked_state(state: str | Path | None) -> Path | None:
+    return None if state is None else check_output(state, force=True)
+
+
+def _history(place: Path | None, model: TableRegressor, known_as: str) -> History:
+    if place is None:
+        return History(known_as, model.coverage)
+    return History.read(place, model=known_as, coverage=model.coverage)
+
+
+def _remembered(batch: Batch, place: Path | None, history: History) -> tuple[History, Batch | None]:
+    """The history with this batch, on the disk too; or the batch that had the same rows before."""
+    before = next((each for each in history.batches if each.content == batch.content), None)
+    if before is not None:
+        return history, before
+    history = history.having(batch)
+    if place is not None:
+        history.write(place)
+    return history, None
+
+
+def _notes(before: Batch | None, seen: float) -> list[str]:
+    notes = []
+    if before is not None:
+        when = before.time[:16].replace("T", " ")
+        notes.append(
+            f"These {count(before.rows, 'row')} were shown before, as {before.source} on {when} "
+            "UTC: they are not counted again."
+        )
+    if seen > 0.5:
+        notes.append("The model was trained on these rows: they cannot test it and do not count.")
+    elif seen > 0:
+        notes.append(
+            f"About {percent(seen, 0)} of these rows were trained on: the evidence is too kind."
+        )
+    return notes
