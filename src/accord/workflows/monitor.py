@@ -229,7 +229,7 @@ class _Rows:
         return ~np.isnan(self.y)
 
     def column(self, name: str) -> Floats:
-        return self.predicted[name].to_numpy(dtype=np.float64)
+        return np.asarray(self.predicted[name], dtype=np.float64)
 
     def batch(self, source: str, expected: Expectation, drift: Drift, *, trained_on: bool) -> Batch:
         """The record of these rows; rows that the model was trained on judge nothing."""
