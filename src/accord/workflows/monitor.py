@@ -173,7 +173,7 @@ def monitor_table(
         usual_target=model.target_profile_,
     )
     curve = DistanceCurve.from_dict(model.card_.by_distance)
-    expected = curve.expect(rows.growth, rows.predicted["std"].to_numpy())
+    expected = curve.expect(rows.growth, rows.column("std"))
     seen = model.seen_in_training(X[rows.labelled], rows.y[rows.labelled])
     batch = rows.batch(source.name, expected, drift, trained_on=seen > 0.5)
     history, before = _remembered(batch, place, _history(place, model, known_as))
@@ -218,7 +218,7 @@ class _Rows:
             lower, upper = np.asarray(dist.interval(model.coverage)).T
             columns = {name: np.asarray(getattr(dist, name)) for name in ("mean", "std", *_PARTS)}
             found.append(pd.DataFrame({**columns, "lower": lower, "upper": upper}))
-            growths.append(model.engine_.growth_(features))
+            growths.append(model.portfolio_.growth_(features))
             flags.append(unusual)
         progress(1.0, "Predicting")
         predicted = pd.concat(found, ignore_index=True)
@@ -228,11 +228,14 @@ class _Rows:
     def labelled(self) -> Bools:
         return ~np.isnan(self.y)
 
+    def column(self, name: str) -> Floats:
+        return np.asarray(self.predicted[name], dtype=np.float64)
+
     def batch(self, source: str, expected: Expectation, drift: Drift, *, trained_on: bool) -> Batch:
         """The record of these rows; rows that the model was trained on judge nothing."""
         known = self.labelled & (not trained_on)
-        found, y = self.predicted[known], self.y[known]
-        inside = (found["lower"] <= y) & (y <= found["upper"])
+        y = self.y[known]
+        mean, lower, upper = (self.column(name)[known] for name in ("mean", "lower", "upper"))
         moved = sorted((c for c in drift.columns if c.drifted), key=lambda c: -c.distance)
         return Batch(
             content=hashlib.sha256(np.sort(row_hashes(self.X, self.y)).tobytes()).hexdigest(),
@@ -240,17 +243,17 @@ class _Rows:
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=len(self.y),
             labelled=int(known.sum()),
-            misses=int((~inside).sum()),
+            misses=int(np.sum(~((lower <= y) & (y <= upper)))),
             unusual=drift.unusual,
             expected_coverage=expected.coverage,
             expected_error=expected.error,
-            error=float(np.abs(y - found["mean"]).mean()) if len(y) else None,
+            error=float(np.abs(y - mean).mean()) if len(y) else None,
             drift={c.name: round(c.distance, 4) for c in moved[:_KEPT_COLUMNS]},
         )
 
     def label_first(self, model: TableRegressor, limit: int) -> tuple[RowToLabel, ...]:
         """The rows without a target of which the model knows least."""
-        gain = np.asarray(np.hypot(self.predicted["disagreement"], self.predicted["distance"]))
+        gain = np.hypot(self.column("disagreement"), self.column("distance"))
         order = np.argsort(-gain, kind="stable")
         order = order[~self.labelled[order]][:limit]
         peculiar = model.profile_.peculiarities(self.X.iloc[order]) if len(order) else []
@@ -259,7 +262,7 @@ class _Rows:
             RowToLabel(
                 row=int(line) + 1,
                 gain=float(gain[line]),
-                **{name: float(self.predicted[name].iloc[line]) for name in names},
+                **{name: float(self.column(name)[line]) for name in names},
                 unusual=bool(self.unusual[line]),
                 peculiar=words,
             )
