@@ -27,6 +27,7 @@ PUBLIC = [
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
     "Mixture",
+    "ModuleRegressor",
     "Normal",
     "PBPRegressor",
     "PortfolioRegressor",

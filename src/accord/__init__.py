@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         DeepEnsembleRegressor,
         EvidentialRegressor,
         MCDropoutRegressor,
+        ModuleRegressor,
         MSEEnsembleRegressor,
         PBPRegressor,
     )
@@ -72,6 +73,7 @@ __all__ = [
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
     "Mixture",
+    "ModuleRegressor",
     "Normal",
     "PBPRegressor",
     "PortfolioRegressor",
@@ -126,6 +128,7 @@ _HOMES = {
         "EvidentialRegressor",
         "MCDropoutRegressor",
         "MSEEnsembleRegressor",
+        "ModuleRegressor",
         "PBPRegressor",
     ),
     "losses": (
