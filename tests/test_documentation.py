@@ -1,4 +1,4 @@
-"""The worked example of the validation guide runs, and the numbers of the theory are right."""
+"""The worked examples of the guides run, and the numbers of the theory are right."""
 
 import doctest
 import re
@@ -12,14 +12,16 @@ from scipy.special import log_ndtr
 DOCS = Path(__file__).parents[1] / "docs"
 
 
-def test_validation_guide_runs() -> None:
-    text = (DOCS / "validation.md").read_text()
+@pytest.mark.parametrize(("guide", "n_examples"), [("validation.md", 20), ("own-network.md", 12)])
+def test_guide_runs(guide: str, n_examples: int, tmp_path, monkeypatch) -> None:
+    text = (DOCS / guide).read_text()
+    monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"```pycon\n(.*?)```", text, flags=re.S)
-    session = doctest.DocTestParser().get_doctest("".join(blocks), {}, "validation.md", None, 0)
+    session = doctest.DocTestParser().get_doctest("".join(blocks), {}, guide, None, 0)
     report: list[str] = []
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(session, out=report.append)
-    assert len(session.examples) > 20
+    assert len(session.examples) > n_examples
     assert runner.summarize(verbose=False).failed == 0, "".join(report)
 
 

@@ -153,7 +153,6 @@ class ModuleStack:
         self.module.train()
         if self.stacked is None:
             self.stacked = self._can_be_stacked(x)
-        self._inputs = x.requires_grad_()
         self._leaves = [block.detach().requires_grad_() for block in self.weights]
         step = next(self._steps)
         with torch.random.fork_rng():
@@ -161,12 +160,12 @@ class ModuleStack:
         return self._raw.detach()
 
     @torch.inference_mode(False)
-    def backward(self, grad: Tensor, *, input_gradient: bool = False) -> Tensor | None:
-        wanted = [*self._leaves, self._inputs] if input_gradient else self._leaves
-        found = torch.autograd.grad(self._raw, wanted, grad.clone(), materialize_grads=True)
-        for block, value in zip(self.weight_grads, found, strict=False):
+    def backward(self, grad: Tensor, *, input_gradient: bool = False) -> None:
+        if input_gradient:
+            raise NotImplementedError("modules are trained without adversarial neighbours.")
+        found = torch.autograd.grad(self._raw, self._leaves, grad.clone(), materialize_grads=True)
+        for block, value in zip(self.weight_grads, found, strict=True):
             block.copy_(value)
-        return found[-1].flatten(2) if input_gradient else None
 
     def _together(self, x: Tensor, step: int) -> Tensor:
         """All members in one call."""
@@ -199,14 +198,12 @@ class ModuleStack:
         """Whether one call for all members is to take the place of a call per member."""
         fixed = {name: value.clone() for name, value in self._fixed_of(0).items()}
         with torch.random.fork_rng():
-            found = self._called(self._trained_of(0), fixed, x[0])
+            found = self._called(self._trained_of(0), fixed, x[0].clone())
         check_outputs(found, x.shape[1], self.design.n_outputs)
         if any(not torch.equal(fixed[n], v) for n, v in self._fixed_of(0).items()):
             return False
         try:
             with torch.random.fork_rng(), warnings.catch_warnings():
-                # torch's words where it calls an operation once per member all the same
-                warnings.filterwarnings("error", message="There is a performance drop")
                 return self._agrees_stacked(x)
         except Exception:  # whatever vmap, or the module under it, has to say
             return False
@@ -219,10 +216,15 @@ class ModuleStack:
         The two are compared without dropout, whose random numbers differ.
         """
         self._leaves = [block.detach().requires_grad_() for block in self.weights]
-        torch.autograd.grad(self._together(x, 0).sum(), self._leaves, allow_unused=True)
+        # torch's words where it calls an operation once per member all the same
+        slow = "There is a performance drop"
+        warnings.filterwarnings("error", message=slow)
+        raw = self._together(x.clone(), 0)  # a module may change its input in place
+        torch.autograd.grad(raw.sum(), self._leaves, allow_unused=True)
         self.module.eval()
-        alone = self._called(self._trained_of(0), self._fixed_of(0), x[0])
-        return torch.allclose(self._together(x, 0)[0], alone, rtol=1e-3, atol=1e-4)
+        warnings.filterwarnings("ignore", message=slow)
+        alone = self._called(self._trained_of(0), self._fixed_of(0), x[0].clone())
+        return torch.allclose(self._together(x.clone(), 0)[0], alone, rtol=1e-3, atol=1e-4)
 
     def _trained_of(self, member: int) -> dict[str, Tensor]:
         return {
@@ -255,7 +257,9 @@ def module_outputs(module: nn.Module, values: Named, x: Tensor, design: ModuleDe
             own = dict(zip(values, parts, strict=True))
             pieces = []
             for rows in torch.split(x, chunk):
-                found = functional_call(module, own, (rows.view(-1, *design.input_shape),))
+                # a module may change its input in place
+                batch = rows.clone().view(-1, *design.input_shape)
+                found = functional_call(module, own, (batch,))
                 check_outputs(found, len(rows), design.n_outputs)
                 pieces.append(found)
             raw.append(torch.cat(pieces))
