@@ -217,7 +217,7 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         self.precision_ = "float64"
         try:
             self._raw(np.zeros((2, int(np.prod(self.input_shape_)))))
-        except RuntimeError:
+        except Exception:  # in whatever words the module or torch says so
             return self.dtype
         return "float64"
 
