@@ -89,7 +89,7 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         >>> def make_module():
         ...     return nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 2))
         >>> x = np.linspace(-1, 1, 200)[:, None]
-        >>> model = ModuleRegressor(make_module, tolerance=0.1, random_state=0)
+        >>> model = ModuleRegressor(make_module, tolerance=0.1, learning_rate=0.02, random_state=0)
         >>> model.fit(x, np.sin(3 * x[:, 0])).predict([[0.5]]).round(1)
         array([1.])
     """
