@@ -89,9 +89,9 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         >>> def make_module():
         ...     return nn.Sequential(nn.Linear(1, 32), nn.Tanh(), nn.Linear(32, 2))
         >>> x = np.linspace(-1, 1, 200)[:, None]
-        >>> model = ModuleRegressor(make_module, tolerance=0.1, learning_rate=0.02, random_state=0)
-        >>> model.fit(x, np.sin(3 * x[:, 0])).predict([[0.5]]).round(1)
-        array([1.])
+        >>> model = ModuleRegressor(make_module, tolerance=0.1, random_state=0)
+        >>> model.fit(x, np.sin(3 * x[:, 0])).predict_interval([[0.5]], coverage=0.9).shape
+        (1, 2)
     """
 
     make_module: Callable[[], nn.Module] = field(kw_only=False)
