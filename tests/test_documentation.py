@@ -35,7 +35,8 @@ def pages_with(language: str) -> list[str]:
 
 
 @pytest.mark.parametrize("name", pages_with("pycon"))
-def test_sessions_give_what_they_show(name: str) -> None:
+def test_sessions_give_what_they_show(name: str, tmp_path, monkeypatch) -> None:
+    monkeypatch.chdir(tmp_path)
     text = "".join(blocks(name, "pycon"))
     session = doctest.DocTestParser().get_doctest(text, {}, name, None, 0)
     report: list[str] = []

@@ -28,6 +28,7 @@ PUBLIC = [
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
     "Mixture",
+    "ModuleRegressor",
     "Normal",
     "PBPRegressor",
     "PortfolioRegressor",

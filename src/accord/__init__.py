@@ -47,6 +47,7 @@ if TYPE_CHECKING:
         DeepEnsembleRegressor,
         EvidentialRegressor,
         MCDropoutRegressor,
+        ModuleRegressor,
         MSEEnsembleRegressor,
         PBPRegressor,
     )
@@ -73,6 +74,7 @@ __all__ = [
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
     "Mixture",
+    "ModuleRegressor",
     "Normal",
     "PBPRegressor",
     "PortfolioRegressor",
@@ -128,6 +130,7 @@ _HOMES = {
         "EvidentialRegressor",
         "MCDropoutRegressor",
         "MSEEnsembleRegressor",
+        "ModuleRegressor",
         "PBPRegressor",
     ),
     "losses": (

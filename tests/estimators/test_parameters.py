@@ -13,6 +13,7 @@ ESTIMATORS = [
     accord.EvidentialRegressor,
     accord.MCDropoutRegressor,
     accord.MSEEnsembleRegressor,
+    accord.ModuleRegressor,
     accord.PBPRegressor,
     accord.PortfolioRegressor,
     accord.Recalibrated,

@@ -6,6 +6,7 @@ from accord.estimators.distributional import DistributionalRegressor, Uncertaint
 from accord.estimators.ensemble import NetworkEnsembleRegressor
 from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
+from accord.estimators.modules import ModuleRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.together import fit_together
@@ -20,6 +21,7 @@ __all__ = [
     "EvidentialRegressor",
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
+    "ModuleRegressor",
     "NetworkEnsembleRegressor",
     "PBPRegressor",
     "ToleranceCurve",

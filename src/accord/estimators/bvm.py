@@ -1,23 +1,23 @@
 """The paper's method as an estimator: networks trained to agree with the data within ε."""
 
-import math
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from accord._checks import check_choice, check_non_negative
-from accord._numerics import FamilyName, family_with_variance
+from accord._checks import check_choice
+from accord._numerics import FamilyName
 from accord._types import Floats
-from accord.distributions import Distribution, LocationScale, with_moments
-from accord.estimators.ensemble import NetworkEnsembleRegressor, Rows, TrainingPlan, warn_if_useless
-from accord.estimators.predictive import Combine, ensemble_distribution, member_moments
+from accord.distributions import Distribution
+from accord.estimators.agreeing import AgreementRegressor, Predictive, Tolerance
+from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
+from accord.estimators.predictive import Combine, member_moments
 from accord.estimators.presets import PRESETS
-from accord.estimators.rules import Kernel, RuleLike, check_density, stated_rule, training_rule
+from accord.estimators.rules import RuleLike
 from accord.estimators.tolerance import (
     CHOICES,
     FALLBACK,
@@ -27,24 +27,16 @@ from accord.estimators.tolerance import (
     Search,
     ToleranceCurve,
     ToleranceRule,
-    check_tolerance,
     growth_for,
     known_rows,
     mean_losses,
-    rule_for,
     softened,
-    stated_half_width,
     target_knowledge,
 )
+from accord.estimators.trained import Rows, warn_if_useless
 from accord.training import (
     VARIANCE_FLOOR,
-    AgreementObjective,
-    ByAutograd,
-    CensoredLoss,
-    GaussianLikelihood,
-    Heads,
     MeanHead,
-    Objective,
     Scaling,
     Settings,
     Task,
@@ -52,11 +44,6 @@ from accord.training import (
     VarianceHead,
 )
 from accord.trust import Growth
-
-Tolerance = float | str
-# Where a learnt tolerance starts, as a fraction of the range: of the order of the first σ, since
-# its gradient vanishes like (ε/σ)².
-_LEARNT_FROM = 0.25
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -68,7 +55,7 @@ class _Tolerance:
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
+class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
     """Ensemble of networks trained on the probability of agreement with the data.
 
     Each member predicts a mean and a variance per row and minimises −log P(|ŷ − t| ≤ ε). The
@@ -127,7 +114,7 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
 
     family: FamilyName = "normal"
     df: float | None = None
-    predictive: Literal["smoothed", "model"] = "smoothed"
+    predictive: Predictive = "smoothed"
     combine: Combine = "mixture"
     mean_head: MeanHead = "sigmoid"
     variance_head: VarianceHead = "sigmoid"
@@ -225,16 +212,12 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
     ) -> TrainingPlan:
         goes_on = self._continues() if goes_on is None else goes_on
         rows = self._rows(X, y, sample_weight, reset=not goes_on)
-        self._check_own_settings()
+        self._check_agreement_settings()
         known = target_knowledge(
             rows.y, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
         )
         rows = replace(rows, more=known)
-        if self._learns(rows) and "lower" in rows.more:
-            raise ValueError(
-                "tolerance='learn' needs targets that are all known, got bounds (y_lower or "
-                "y_upper). Use tolerance='local', or a number."
-            )
+        self._check_learnable(rows)
         settings = self._settings(epochs=self.epochs if epochs is None else epochs)
         candidate = self._rule_candidate(rows, y_rule, y_dist)
         if candidate is not None:
@@ -242,26 +225,6 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         if self._chooses(rows) and not goes_on:
             return self._search_plan(rows, settings)
         return self._final_plan(self._candidate(rows, goes_on), settings, goes_on=goes_on)
-
-    def _rule_candidate(
-        self, rows: Rows, y_rule: RuleLike | None, y_dist: Distribution | ArrayLike | None
-    ) -> Candidate | None:
-        """The ensemble to train on a rule; None where a tolerance says it all."""
-        shape = rows.y.shape[:1] if self.single_output_ else rows.y.shape
-        stated = stated_rule(self.rule, y_rule)
-        if stated is None and y_dist is None:
-            return None
-        rule = rule_for(stated, self.tolerance, rows, shape)
-        std = rows.more.get("std")
-        trained = training_rule(rule, rows.y, shape=shape, family=self.family, std=std, dist=y_dist)
-        if self.predictive == "smoothed":
-            check_density(trained)
-        return Candidate(rows, np.full(rows.y.shape[1], trained.half_length), rule=trained)
-
-    def _learns(self, rows: Rows) -> bool:
-        """Whether the tolerance is trained, since the rows do not come with their own."""
-        by_name = isinstance(self.tolerance, str) and self.tolerance == "learn"
-        return by_name and "tolerance" not in rows.more
 
     def _chooses(self, rows: Rows) -> bool:
         """Whether the tolerance is to be chosen, and there are rows enough to choose on."""
@@ -298,7 +261,8 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
             if candidate.rule is None or candidate.rule.kernel is not None:
                 warn_if_useless(self.history_, scalings[1].scaled(candidate.rows.y))
             if not goes_on:
-                self._keep_tolerance(candidate, curve)
+                self._keep_tolerance(candidate)
+                self._keep_choice(candidate, curve)
             self._keep_learnt_tolerance(trained[0])
 
         return self._plan_for([candidate], settings, finish, goes_on=goes_on)
@@ -320,86 +284,35 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
             finish,
         )
 
-    def _check_own_settings(self) -> None:
-        check_choice("predictive", self.predictive, ("smoothed", "model"))
-        check_choice("combine", self.combine, ("mixture", "moments"))
-        check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
-        check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
-        check_non_negative("variance_floor", self.variance_floor)
-        family_with_variance(self.family, self.df)
-        check_tolerance(self.tolerance)
-
     def _candidate(self, rows: Rows, goes_on: bool) -> Candidate:
         """The ensemble to train where there is nothing to choose."""
         if goes_on:
             kept = np.atleast_1d(self.tolerance_)
             return Candidate(rows, kept, self.growth_, self.target_range_)
-        target_range = Scaling.range(rows.y).scale
-        if "tolerance" in rows.more:
-            # the root mean square, so that the smoothed variance is right on average
-            return Candidate(rows, np.sqrt(np.mean(rows.more["tolerance"] ** 2, axis=0)))
-        if self.tolerance == "learn":
-            return Candidate(rows, _LEARNT_FROM * target_range)
-        if self.tolerance in CHOICES:
-            half_width = FALLBACK * target_range
+        if "tolerance" not in rows.more and self.tolerance in CHOICES:
+            half_width = FALLBACK * Scaling.range(rows.y).scale
             return Candidate(rows, half_width, growth_for(str(self.tolerance), rows))
-        return Candidate(rows, stated_half_width(self.tolerance, target_range))
+        return self._stated_candidate(rows)
 
     def _candidate_task(self, candidate: Candidate, seeds: list[int], goes_on: bool) -> Task:
         x_scaling, y_scaling = self._scalings(candidate.rows, goes_on)
         columns = candidate.columns(y_scaling)
-        extra: tuple[float, ...] = ()
-        if self._objective(candidate).n_extra:
-            extra = (math.log(float(columns["tolerance"].mean())),)
         return self._task(
             x_scaling.scaled(candidate.rows.x),
             columns,
             candidate.rows.weight,
             seeds,
             initial=self._kept_parameters(seeds) if goes_on else None,
-            extra=extra,
+            extra=self._first_extra(candidate, columns),
         )
 
-    @property
-    def _heads(self) -> Heads:
-        return Heads(self.mean_head, self.variance_head, self.variance_floor)
-
-    def _objective(self, candidate: Candidate) -> Objective:
-        heads, rows = self._heads, candidate.rows
-        if candidate.rule is not None:
-            return candidate.rule.objective(heads, self.family, self.df)
-        if "lower" in rows.more:
-            return ByAutograd(CensoredLoss(heads, self.family, self.df))
-        if "tolerance" in rows.more:
-            return AgreementObjective(heads, self.family, self.df)
-        exact = self.tolerance == 0 or (self.tolerance == "local" and len(rows) > 1)
-        if exact and self.family == "normal" and "std" not in rows.more:
-            return GaussianLikelihood(heads)
-        return AgreementObjective(heads, self.family, self.df, learn_tolerance=self._learns(rows))
-
-    def _keep_tolerance(self, candidate: Candidate, curve: ToleranceCurve | None) -> None:
+    def _keep_choice(self, candidate: Candidate, curve: ToleranceCurve | None) -> None:
         self.tolerance_curve_: ToleranceCurve | None = curve
         self.growth_: Growth | None = candidate.growth
         self.target_range_ = candidate.target_range
-        self.tolerance_ = self._of_targets(candidate.tolerance)
         self.relative_tolerance_ = 0.0 if candidate.growth is None else RELATIVE_FALLBACK
         if curve is not None:
             self.relative_tolerance_ = curve.relative
-        kernel = None if candidate.rule is None else candidate.rule.kernel
-        self.rule_center_ = np.empty(0) if kernel is None else kernel.center
-        self.rule_half_width_ = np.empty(0) if kernel is None else kernel.half_width
-        self.rule_error_ = 0.0 if candidate.rule is None else candidate.rule.error
-
-    def _keep_learnt_tolerance(self, members: Trained) -> None:
-        """Each member's own in target units, (M, T), or empty; it is learnt in scaled units."""
-        learnt = np.exp(members.extra.astype(np.float64))
-        self.member_tolerance_ = learnt * self.y_scale_ if learnt.size else learnt
-        if learnt.size:
-            self.tolerance_ = self._of_targets(self.member_tolerance_.mean(axis=0))
-
-    def _of_targets(self, values: Floats) -> Any:
-        """(T,) as the user gave the targets: a number for a single one."""
-        return float(values[0]) if self.single_output_ else values
 
     def _scores(
         self, candidate: Candidate, trained: Trained, test: Rows, rules: list[ToleranceRule]
@@ -413,9 +326,6 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
         growth = None if candidate.growth is None else candidate.growth(test.x)
         return mean_losses(rules, test, self._members, (mean, std), growth)
 
-    def _members(self, mean: Floats, std: Floats) -> LocationScale:
-        return with_moments(self.family, mean, std, self.df)
-
     def _member_moments(
         self, parameters: list[NDArray[Any]], x: Floats, scalings: tuple[Scaling, Scaling]
     ) -> tuple[Floats, Floats]:
@@ -427,23 +337,17 @@ class BVMRegressor(NetworkEnsembleRegressor, _Tolerance):
     def _predictive(self, X: Floats) -> Distribution:
         scalings = self._x_scaling, self._y_scaling
         mean, std = self._member_moments(self.parameters_, X, scalings)
-        eps = None
-        if self.predictive == "smoothed" and self.rule_center_.size:
-            kernel = Kernel(self.rule_center_, self.rule_half_width_)
-            smoothed = kernel.smoothed(self._members, self._shaped(mean), self._shaped(std))
-            return ensemble_distribution(smoothed, combine=self.combine)
-        if self.predictive == "smoothed":
-            eps = self._half_width(X, mean, std)
-            if isinstance(self.tolerance, str) and self.tolerance in CHOICES:
-                std = softened(std, eps)
-        members = self._members(self._shaped(mean), self._shaped(std))
-        tolerance = None if eps is None else self._shaped(eps)
-        return ensemble_distribution(members, tolerance=tolerance, combine=self.combine)
+        if self.predictive == "model" or self.rule_center_.size:
+            return self._agreeing(mean, std)
+        eps = self._half_width(X, mean, std)
+        if isinstance(self.tolerance, str) and self.tolerance in CHOICES:
+            std = softened(std, eps)
+        return self._agreeing(mean, std, eps)
 
     def _half_width(self, X: Floats, mean: Floats, std: Floats) -> Floats:
         """The tolerance at each row in target units, broadcastable to (M, N, T)."""
-        if self.member_tolerance_.size:
-            return np.asarray(self.member_tolerance_[:, None])
+        if self.growth_ is None:
+            return self._constant_half_width(mean)
         half_width, kappa = np.atleast_1d(self.tolerance_), self.relative_tolerance_
         rule = ToleranceRule(half_width, self.target_range_, self.growth_, kappa)
-        return rule.at(None if self.growth_ is None else self.growth_(X), mean, std)
+        return rule.at(self.growth_(X), mean, std)

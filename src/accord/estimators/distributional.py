@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -51,6 +51,8 @@ class DistributionalRegressor(_Regressor, ABC):
 
     Concrete classes learn in ``fit`` and answer in ``_predictive``, for rows checked already.
     """
+
+    _any_shape: ClassVar[bool] = False  # whether rows may be more than a list of numbers
 
     n_features_in_: int
     target_names_: list[str]
@@ -161,17 +163,26 @@ class DistributionalRegressor(_Regressor, ABC):
 
     def _checked(self, X: Any) -> Floats:
         check_is_fitted(self)
-        checked: Floats = validate_data(self, X, reset=False, dtype=np.float64)
+        checked: Floats = validate_data(
+            self, X, reset=False, dtype=np.float64, allow_nd=self._any_shape
+        )
         return checked
 
     def _checked_pair(self, X: Any, y: Any, *, reset: bool = True) -> tuple[Floats, Floats]:
         """Check features and targets, and with ``reset`` remember how many and what names.
 
-        **Shape**: X (N, d), y (N,) or (N, T) → (N, d) and (N, T).
+        **Shape**: X (N, …), y (N,) or (N, T) → (N, …) and (N, T).
         """
         given = y
         X, y = validate_data(
-            self, X, y, reset=reset, dtype=np.float64, multi_output=True, y_numeric=True
+            self,
+            X,
+            y,
+            reset=reset,
+            dtype=np.float64,
+            multi_output=True,
+            y_numeric=True,
+            allow_nd=self._any_shape,
         )
         single = y.ndim == 1
         y = np.asarray(y, dtype=np.float64).reshape(len(X), -1)

@@ -12,7 +12,8 @@ from torch.nn.functional import softplus
 from accord._checks import check_choice, check_non_negative
 from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Mixture, VaryingStudentT
-from accord.estimators.ensemble import PlainEnsembleRegressor, Rows, TargetScaling
+from accord.estimators.ensemble import PlainEnsembleRegressor
+from accord.estimators.trained import Rows, TargetScaling
 from accord.training import ByAutograd, Columns, Objective, Scaling
 
 # Keeps ν and β away from 0, and with them the predictive variance finite.

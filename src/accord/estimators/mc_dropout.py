@@ -11,7 +11,8 @@ from numpy.typing import ArrayLike, NDArray
 from accord._checks import check_count, check_positive
 from accord._types import Floats
 from accord.distributions import Distribution, Mixture, Normal
-from accord.estimators.ensemble import NetworkEnsembleRegressor, Rows, TrainingPlan
+from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
+from accord.estimators.trained import Rows
 from accord.training import (
     Activation,
     Optimizer,

@@ -13,7 +13,7 @@ from accord._checks import check_count
 from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators.distributional import DistributionalRegressor
-from accord.estimators.ensemble import listening
+from accord.estimators.trained import listening
 from accord.training import (
     EpochReport,
     Listener,

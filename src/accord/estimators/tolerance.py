@@ -28,9 +28,9 @@ from numpy.typing import NDArray
 from accord._checks import check_finite, check_non_negative, check_not_nan, check_scalar
 from accord._types import Bools, Floats, Indices
 from accord.agreement import Exact, Rule, Within
-from accord.estimators.ensemble import Rows
 from accord.estimators.predictive import ensemble_distribution
 from accord.estimators.rules import Members, TrainingRule
+from accord.estimators.trained import Rows
 from accord.splits import outlier_split
 from accord.training import Scaling
 from accord.trust import Growth
@@ -65,13 +65,22 @@ def stated_half_width(tolerance: float | str, target_range: Floats) -> Floats:
     return np.full(len(target_range), float(tolerance))
 
 
-def rule_for(rule: Rule | None, tolerance: float | str, rows: Rows, shape: tuple[int, ...]) -> Rule:
+def rule_for(
+    rule: Rule | None,
+    tolerance: float | str,
+    rows: Rows,
+    shape: tuple[int, ...],
+    *,
+    unstated: float | str,
+) -> Rule:
     """The rule of agreement: the one that was stated, or else that of a stated tolerance.
+
+    A rule comes without a tolerance, that is with the ``unstated`` one.
 
     **Shape**: rows.y (N, T), which users gave in ``shape``.
     """
     clash = sorted({"tolerance", "lower"} & set(rows.more))
-    if clash or (rule is not None and tolerance != "local"):
+    if clash or (rule is not None and tolerance != unstated):
         got = [f"y_{name}" for name in clash] or f"tolerance={tolerance!r}"
         raise ValueError(
             "a rule and y_dist must come without y_tolerance, y_lower and y_upper, and a rule "

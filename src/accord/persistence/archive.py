@@ -7,7 +7,7 @@ import re
 import stat
 import warnings
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO, NoReturn
@@ -17,7 +17,7 @@ from numpy.lib import format as npy
 
 from accord._files import atomic_output, printable, quoted
 from accord._version import __version__
-from accord.persistence.encoding import Array, Decoder, Encoder
+from accord.persistence.encoding import Array, Decoder, Encoder, MissingCodeError
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -67,19 +67,31 @@ def save(model: Any, path: str | Path, *, metadata: dict[str, Any] | None = None
         archive.writestr(zipfile.ZipInfo(_MANIFEST), text)
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, make_module: Callable[[], Any] | None = None) -> Any:
     """Load what :func:`save` wrote; refuses any other file, and runs no code in it.
 
     Predictions are those of the saved model, to the bit. Whatever is wrong with a file that
     exists is a :class:`ModelFileError`.
+
+    Args:
+        path: The model file.
+        make_module: What makes the networks of an :class:`accord.ModuleRegressor`. The file holds
+            their weights only, and is refused if they do not fit.
     """
+    code = {} if make_module is None else {"make_module": make_module}
     with _opened(path) as (archive, manifest):
         _check_digests(archive, manifest)
         with warnings.catch_warnings():
             # About versions of scikit-learn, in words of the file, and names of columns.
             warnings.simplefilter("ignore")
-            model = Decoder(lambda number: _read_array(archive, number)).decode(manifest["model"])
+            decoder = Decoder(lambda number: _read_array(archive, number), code)
+            model = decoder.decode(manifest["model"])
             _try_out(model)
+    if unused := set(code) - decoder.used:
+        raise ValueError(
+            f"{', '.join(unused)} must only be given for a model that was made with it, got "
+            f"{quoted(Path(path).name)}. Load that file without it."
+        )
     return model
 
 
@@ -127,6 +139,8 @@ def _opened(path: str | Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]
         with zipfile.ZipFile(path) as archive:
             _check_entries(archive, path.stat().st_size)
             yield archive, _read_manifest(archive)
+    except MissingCodeError:  # nothing is wrong with the file
+        raise
     except Exception as error:
         raise ModelFileError(
             f"{quoted(path.name)} cannot be loaded as a model of accord: {_reason(error)}. Save or "

@@ -6,7 +6,7 @@ written once.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._files import quoted
-from accord.persistence.types import class_of, name_of
+from accord.persistence.types import class_of, given_on_load, name_of
 
 Array = NDArray[Any]
 
@@ -27,6 +27,10 @@ _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 class EncodingError(ValueError):
     """A value that is not what this module writes."""
+
+
+class MissingCodeError(ValueError):
+    """A model with a part that is code, loaded without that part."""
 
 
 class Encoder:
@@ -120,14 +124,22 @@ def _why_unknown(value: Any) -> str:
 
 def _state(value: Any) -> Any:
     state = value.__getstate__()
+    given = given_on_load(type(value))
+    if given:
+        return {name: part for name, part in state.items() if name not in given}
     return {} if state is None else state
 
 
 class Decoder:
-    """Turns JSON values back into objects; ``read`` gives the array of a number."""
+    """Turns JSON values back into objects; ``read`` gives the array of a number.
 
-    def __init__(self, read: Callable[[int], Array]) -> None:
+    ``code`` holds by name what no file does; ``used`` says afterwards what of it was needed.
+    """
+
+    def __init__(self, read: Callable[[int], Array], code: Mapping[str, Any] | None = None) -> None:
         self._read = read
+        self._code = code or {}
+        self.used: set[str] = set()
         self._known: dict[int, Any] = {}
         self._kinds: dict[str, Callable[[dict[str, Any], int], Any]] = {
             "number": lambda value, depth: _number(value["value"]),
@@ -205,7 +217,16 @@ class Decoder:
             ) from None
         found = object.__new__(cls)
         self._known[_count(value["number"])] = found
-        _restore(found, self.decode(value["state"], depth=depth))
+        state = self.decode(value["state"], depth=depth)
+        for name in given_on_load(cls):
+            if name not in self._code:
+                raise MissingCodeError(
+                    f"{name} must be given to load this model, got none: a model file holds no "
+                    f"code. Write accord.load(path, {name}=...) with what the model was made of."
+                )
+            state[name] = self._code[name]
+            self.used.add(name)
+        _restore(found, state)
         return found
 
 

@@ -16,6 +16,7 @@ TYPES: dict[str, str] = {
     "EvidentialRegressor": "accord.estimators:EvidentialRegressor",
     "MCDropoutRegressor": "accord.estimators:MCDropoutRegressor",
     "MSEEnsembleRegressor": "accord.estimators:MSEEnsembleRegressor",
+    "ModuleRegressor": "accord.estimators:ModuleRegressor",
     "PBPRegressor": "accord.estimators:PBPRegressor",
     # Rules of agreement that a BVMRegressor was given.
     "Exact": "accord.agreement:Exact",
@@ -84,6 +85,11 @@ def class_of(name: str) -> type[Any]:
     module, _, attribute = TYPES[name].partition(":")
     found: type[Any] = getattr(importlib.import_module(module), attribute)
     return found
+
+
+def given_on_load(cls: type[Any]) -> tuple[str, ...]:
+    """Parts of an object that are code, which no file holds: its user gives them on loading."""
+    return tuple(getattr(cls, "_given_on_load", ()))
 
 
 def name_of(cls: type[Any]) -> str:

@@ -10,9 +10,18 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord.training.stack import Architecture, FusedAdam, StackedMLP
+from accord.training.stack import FusedAdam
 from accord.training.stopping import EarlyStopping
-from accord.training.tasks import Columns, EpochReport, Listener, Objective, Settings, Task, Trained
+from accord.training.tasks import (
+    Columns,
+    Design,
+    EpochReport,
+    Listener,
+    Objective,
+    Settings,
+    Task,
+    Trained,
+)
 
 # Batches are gathered ahead for as many steps as fit in this many bytes.
 _GATHER_BYTES = 32 * 2**20
@@ -59,7 +68,7 @@ class Loop:
     """One stack in training."""
 
     tasks: Sequence[Task]
-    architecture: Architecture
+    design: Design
     objective: Objective
     settings: Settings
     listener: Listener | None
@@ -68,19 +77,14 @@ class Loop:
     def __post_init__(self) -> None:
         tasks, settings = self.tasks, self.settings
         seeds = [seed for task in tasks for seed in task.seeds]
-        self.stack = StackedMLP(
-            self.architecture,
-            len(seeds),
-            dtype=settings.dtype,
-            device=settings.device,
-            n_extra=self.objective.n_extra,
-        )
+        self.stack = self.design.networks(len(seeds), settings, self.objective.n_extra)
         self.stack.initialise(seeds)
         self._continue_from_initial()
         # Streams of shuffles and dropout per member, other than that of its initial weights.
         self.shuffles = [torch.Generator().manual_seed(seed ^ 0x5DEECE66D) for seed in seeds]
-        self.dropouts = [_dropout_streams(seeds, i) for i in range(len(self.stack.weights))]
-        rates = [self.architecture.dropout if t.dropout is None else t.dropout for t in tasks]
+        layers = range(len(self.design.dropped_sizes))
+        self.dropouts = [_dropout_streams(seeds, layer) for layer in layers]
+        rates = [self.design.dropout if t.dropout is None else t.dropout for t in tasks]
         kept = [1 - p for t, p in zip(tasks, rates, strict=True) for _ in t.seeds]
         self.kept = torch.tensor(kept, dtype=torch.float32).view(-1, 1, 1, 1)
         self.rows = _Rows.stacked(tasks, settings)
@@ -189,7 +193,7 @@ class Loop:
         stack = self.stack
         adversarial = self.tasks[0].adversarial_step
         loss, grad, grad_extra = self.objective(
-            stack.forward(x, masks), columns, weight, stack.extra
+            stack.forward(x, masks, weight), columns, weight, stack.extra
         )
         grad_x = stack.backward(grad, input_gradient=adversarial is not None)
         if grad_extra is not None:
@@ -219,7 +223,7 @@ class Loop:
                 if task.adversarial_step is not None
             ]
         )
-        raw = self.stack.forward(x + steps * grad_x.sign(), masks)
+        raw = self.stack.forward(x + steps * grad_x.sign(), masks, weight)
         _, grad, grad_extra = self.objective(raw, columns, weight, self.stack.extra)
         self.stack.backward(grad)
         if grad_extra is not None:
@@ -232,7 +236,7 @@ class Loop:
         **Shape**: each mask (M, B, width).
         """
         masks: list[Sequence[Tensor | None]] = []
-        for width, streams in zip(self.architecture.dropped_sizes, self.dropouts, strict=True):
+        for width, streams in zip(self.design.dropped_sizes, self.dropouts, strict=True):
             if not width:
                 masks.append([None] * n_steps)
                 continue
@@ -270,6 +274,7 @@ class Loop:
             n_epochs=n_epochs,
             restarts=np.zeros(n_members, int),
             interrupted=self.interrupted,
+            buffers=[block[members].cpu().numpy().copy() for block in self.stack.buffers],
         )
 
 

@@ -17,7 +17,7 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from accord.training.tasks import Settings
+from accord.training.tasks import Networks, Settings
 
 Activation = Literal["relu", "gelu", "silu", "tanh"]
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu", "silu", "tanh")
@@ -54,6 +54,22 @@ class Architecture:
             return (0,) * len(self.sizes[:-1])
         return (self.n_inputs if self.input_dropout else 0, *self.hidden)
 
+    @property
+    def n_activations(self) -> int:
+        """Numbers per row that a forward pass keeps."""
+        return sum(self.sizes)
+
+    @property
+    def largest_product(self) -> int:
+        """Multiplications per row in the largest product."""
+        return max(n_in * n_out for n_in, n_out in pairwise(self.sizes))
+
+    def networks(self, n_members: int, settings: Settings, n_extra: int) -> "StackedMLP":
+        """A stack of such networks, not yet initialised."""
+        return StackedMLP(
+            self, n_members, dtype=settings.dtype, device=settings.device, n_extra=n_extra
+        )
+
 
 class StackedMLP:
     """M perceptrons of one architecture, evaluated and differentiated together.
@@ -85,6 +101,7 @@ class StackedMLP:
         self.gradients = torch.zeros_like(self.parameters)
         self.weights, self.biases, self.extra = self._views(self.parameters, n_extra)
         self.weight_grads, self.bias_grads, self.extra_grads = self._views(self.gradients, n_extra)
+        self.buffers: list[Tensor] = []
         self._inputs: list[Tensor] = []
         self._before: list[Tensor] = []
         self._masks: Sequence[Tensor | None] = ()
@@ -122,10 +139,13 @@ class StackedMLP:
                     draw = torch.empty(block.shape, dtype=torch.float64)
                     block.copy_(draw.uniform_(-bound, bound, generator=generator))
 
-    def forward(self, x: Tensor, masks: Sequence[Tensor | None] = ()) -> Tensor:
+    def forward(
+        self, x: Tensor, masks: Sequence[Tensor | None] = (), weight: Tensor | None = None
+    ) -> Tensor:
         """Raw outputs; keeps what :meth:`backward` needs.
 
-        ``masks`` holds, per weight layer, the scaled dropout mask of its input (or None).
+        ``masks`` holds, per weight layer, the scaled dropout mask of its input (or None). Rows do
+        not depend on each other, so that those of ``weight`` 0 need no care.
         """
         self._inputs, self._before, self._masks = [], [], masks
         for layer in range(len(self.weights) - 1):
@@ -157,6 +177,12 @@ class StackedMLP:
         if self._masks and (mask := self._masks[layer]) is not None:
             grad = grad * mask
         return grad
+
+    def outputs(self, members: slice, x: Tensor) -> Tensor:
+        """Raw outputs of some members for the same rows, as in prediction."""
+        weights = [weight[members] for weight in self.weights]
+        biases = [bias[members] for bias in self.biases]
+        return forward_rows(weights, biases, x, self.architecture.activation)
 
 
 def forward_rows(
@@ -210,7 +236,7 @@ class FusedAdam:
     kernel's own time on per-step bookkeeping.
     """
 
-    def __init__(self, stack: StackedMLP, settings: Settings) -> None:
+    def __init__(self, stack: Networks, settings: Settings) -> None:
         self.stack = stack
         self.clip_norm = settings.clip_norm
         self.kernel = {"adam": torch._fused_adam_, "adamw": torch._fused_adamw_}[settings.optimizer]

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 
 from accord._types import Floats
-from accord.training.stack import StackedMLP, forward_rows
-from accord.training.tasks import Objective, Settings, StoppingRows, Task
+from accord.training.tasks import Networks, Objective, Settings, StoppingRows, Task
 
 
 class EarlyStopping:
@@ -17,21 +16,21 @@ class EarlyStopping:
 
     def __init__(
         self,
-        stack: StackedMLP,
+        stack: Networks,
         held_out: Sequence[tuple[slice, StoppingRows]],
         objective: Objective,
         patience: int,
     ) -> None:
         self.stack, self.held_out = stack, held_out
         self.objective, self.patience = objective, patience
-        self.best = stack.parameters.clone()
+        self.best = [block.clone() for block in self._state]
         self.best_loss = torch.full((stack.n_members,), math.inf)
         self.best_epoch = torch.zeros(stack.n_members, dtype=torch.long)
         self.losses: list[Tensor] = []
 
     @staticmethod
     def of(
-        stack: StackedMLP, tasks: Sequence[Task], objective: Objective, settings: Settings
+        stack: Networks, tasks: Sequence[Task], objective: Objective, settings: Settings
     ) -> "EarlyStopping | None":
         """A watcher if ``settings`` ask for one, else None."""
         if settings.patience is None:
@@ -44,6 +43,11 @@ class EarlyStopping:
             start += len(task.seeds)
         return EarlyStopping(stack, held_out, objective, settings.patience)
 
+    @property
+    def _state(self) -> list[Tensor]:
+        """Everything that training changes, each with M rows."""
+        return [*self.stack.blocks, self.stack.extra, *self.stack.buffers]
+
     def all_stopped(self, epoch: int) -> bool:
         """Note the state after ``epoch`` (from 0); True when no member has patience left."""
         loss = torch.cat([self._loss(members, rows) for members, rows in self.held_out]).cpu()
@@ -52,18 +56,15 @@ class EarlyStopping:
         better = (loss < self.best_loss) & (epoch - self.best_epoch < self.patience)
         self.best_loss = torch.where(better, loss, self.best_loss)
         self.best_epoch[better] = epoch + 1
-        now = self.stack.member_views(self.stack.parameters)
-        for kept, block in zip(self.stack.member_views(self.best), now, strict=True):
+        for kept, block in zip(self.best, self._state, strict=True):
             kept[better] = block[better]
         return bool((epoch + 1 - self.best_epoch >= self.patience).all())
 
     def _loss(self, members: slice, rows: StoppingRows) -> Tensor:
-        weights = [weight[members] for weight in self.stack.weights]
-        biases = [bias[members] for bias in self.stack.biases]
-        activation = self.stack.architecture.activation
-        raw = forward_rows(weights, biases, rows.x.to(weights[0]), activation)
+        like = self.stack.parameters
+        raw = self.stack.outputs(members, rows.x.to(like))
         columns = {
-            name: column.to(weights[0]).expand(len(raw), *column.shape)
+            name: column.to(like).expand(len(raw), *column.shape)
             for name, column in rows.columns.items()
         }
         extra = self.stack.extra[members]
@@ -75,7 +76,8 @@ class EarlyStopping:
 
     def restore(self) -> None:
         """Give every member its best state back."""
-        self.stack.parameters.copy_(self.best)
+        for kept, block in zip(self.best, self._state, strict=True):
+            block.copy_(kept)
 
     def curve(self, members: slice) -> Floats:
         """Held-out loss per epoch, (epochs, members)."""

@@ -1,7 +1,7 @@
-"""What is trained, and how: tasks, settings, results, and the objective's interface."""
+"""What is trained, and how: tasks, settings, results; interfaces of objective and networks."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
 import torch
@@ -28,6 +28,81 @@ class Objective(Protocol):
         **Shape**: raw (M, B, n_outputs), columns and losses (M, B, T), weight (M, B, 1),
         extra (M, n_extra).
         """
+
+
+class Networks(Protocol):
+    """M independent networks in training, the member axis first.
+
+    ``parameters`` and ``gradients`` are flat buffers of everything that the optimiser changes, the
+    objective's own scalars ``extra`` last. ``blocks`` are views of the networks' part of it,
+    ``buffers`` what else they keep and change (the running means of a batch normalisation).
+    """
+
+    n_members: int
+    parameters: Tensor
+    gradients: Tensor
+    extra: Tensor
+    extra_grads: Tensor
+    weights: list[Tensor]
+    weight_grads: list[Tensor]
+
+    @property
+    def blocks(self) -> list[Tensor]:
+        """The networks' parameters, each with M rows."""
+
+    @property
+    def buffers(self) -> list[Tensor]:
+        """What else networks keep, each with M rows."""
+
+    def member_views(self, flat: Tensor) -> list[Tensor]:
+        """All blocks of a flat buffer laid out like ``parameters``, each with M rows."""
+
+    def initialise(self, seeds: Sequence[int]) -> None:
+        """Draw the first weights of each member from its own seed."""
+
+    def forward(self, x: Tensor, masks: Sequence[Tensor | None], weight: Tensor) -> Tensor:
+        """Raw outputs in training; keeps what :meth:`backward` needs.
+
+        ``masks`` are the loop's own dropout masks; rows of ``weight`` 0 are padding.
+
+        **Shape**: x (M, B, d), weight (M, B, 1) → (M, B, n_outputs).
+        """
+
+    def backward(self, grad: Tensor, *, input_gradient: bool = False) -> Tensor | None:
+        """Write the parameters' gradients for ``grad`` = ∂loss/∂output; the inputs' on request."""
+
+    def outputs(self, members: slice, x: Tensor) -> Tensor:
+        """Raw outputs of some members for the same rows, as in prediction.
+
+        **Shape**: x (N, d) → (members, N, n_outputs).
+        """
+
+
+class Design(Protocol):
+    """What all members have in common, before they are made."""
+
+    @property
+    def n_parameters(self) -> int:
+        """Numbers that are trained in one member."""
+
+    @property
+    def n_activations(self) -> int:
+        """Numbers per row that a forward pass keeps, about."""
+
+    @property
+    def largest_product(self) -> int:
+        """Multiplications per row in the largest operation."""
+
+    @property
+    def dropout(self) -> float:
+        """Share of units that the loop's masks drop."""
+
+    @property
+    def dropped_sizes(self) -> tuple[int, ...]:
+        """Width of each layer's input that the loop's masks apply to; 0 where they do not."""
+
+    def networks(self, n_members: int, settings: "Settings", n_extra: int) -> Networks:
+        """A stack of such networks, not yet initialised."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +171,7 @@ class Trained:
     n_epochs: NDArray[Any]  # epoch whose state each member has
     restarts: NDArray[Any]  # how often each member was started again
     interrupted: bool = False
+    buffers: list[NDArray[Any]] = field(default_factory=list)  # what networks keep besides
 
 
 @dataclass(frozen=True)

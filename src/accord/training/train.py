@@ -4,7 +4,6 @@ import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +11,15 @@ from numpy.typing import NDArray
 from accord._threads import threads_for
 from accord._types import Bools
 from accord.training.loop import Loop
-from accord.training.stack import Architecture
-from accord.training.tasks import EpochReport, Listener, Objective, Settings, Task, Trained
+from accord.training.tasks import (
+    Design,
+    EpochReport,
+    Listener,
+    Objective,
+    Settings,
+    Task,
+    Trained,
+)
 
 # A member whose loss or weights stop being finite is trained again, at most this often.
 _MAX_RESTARTS = 3
@@ -26,7 +32,7 @@ class DivergedError(ValueError):
 
 def train(
     tasks: Sequence[Task],
-    architecture: Architecture,
+    design: Design,
     objective: Objective,
     settings: Settings,
     *,
@@ -40,15 +46,15 @@ def train(
     what they have learnt so far; earlier it is passed on.
     """
     results: dict[int, Trained] = {}
-    stacks = _stacks(tasks, architecture, settings)
+    stacks = _stacks(tasks, design, settings)
     for done, numbers in enumerate(stacks):
         group = [tasks[i] for i in numbers]
-        loop = Loop(group, architecture, objective, settings, _share(listener, done, len(stacks)))
-        with threads_for(_largest_product(group, architecture, settings)):
+        loop = Loop(group, design, objective, settings, _share(listener, done, len(stacks)))
+        with threads_for(_largest_product(group, design, settings)):
             loop.run()
         if loop.interrupted and done + 1 < len(stacks):
             raise KeyboardInterrupt
-        trained = _without_diverged(group, loop.results(), architecture, objective, settings)
+        trained = _without_diverged(group, loop.results(), design, objective, settings)
         results.update(zip(numbers, trained, strict=True))
     return [results[i] for i in range(len(tasks))]
 
@@ -66,18 +72,13 @@ def _share(listener: Listener | None, done: int, n_stacks: int) -> Listener | No
     return report
 
 
-def _largest_product(
-    tasks: Sequence[Task], architecture: Architecture, settings: Settings
-) -> float:
+def _largest_product(tasks: Sequence[Task], design: Design, settings: Settings) -> float:
     """Multiplications in the largest product of a step."""
     members = sum(len(task.seeds) for task in tasks)
-    widest = max(n_in * n_out for n_in, n_out in pairwise(architecture.sizes))
-    return float(members * settings.batch_size * widest)
+    return float(members * settings.batch_size * design.largest_product)
 
 
-def _stacks(
-    tasks: Sequence[Task], architecture: Architecture, settings: Settings
-) -> list[list[int]]:
+def _stacks(tasks: Sequence[Task], design: Design, settings: Settings) -> list[list[int]]:
     """Numbers of the tasks that train together.
 
     Equal steps per epoch, so that a member takes exactly the steps it would take alone.
@@ -89,7 +90,7 @@ def _stacks(
     for numbers in by_steps.values():
         used = math.inf
         for number in numbers:
-            size = _bytes(tasks[number], architecture, settings)
+            size = _bytes(tasks[number], design, settings)
             if used + size > settings.memory_budget:
                 stacks.append([])
                 used = 0.0
@@ -98,17 +99,17 @@ def _stacks(
     return stacks
 
 
-def _bytes(task: Task, architecture: Architecture, settings: Settings) -> int:
+def _bytes(task: Task, design: Design, settings: Settings) -> int:
     """Rows, parameters with gradient and optimiser state, and the activations of one batch."""
     width = task.x.shape[1] + sum(column.shape[1] for column in task.columns.values()) + 1
-    member = 5 * architecture.n_parameters + 4 * settings.batch_size * sum(architecture.sizes)
+    member = 5 * design.n_parameters + 4 * settings.batch_size * design.n_activations
     return settings.dtype.itemsize * (task.n_rows * width + len(task.seeds) * member)
 
 
 def _without_diverged(
     tasks: Sequence[Task],
     results: list[Trained],
-    architecture: Architecture,
+    design: Design,
     objective: Objective,
     settings: Settings,
 ) -> list[Trained]:
@@ -127,7 +128,7 @@ def _without_diverged(
             stacklevel=3,
         )
         again = [_only(tasks[i], members) for i, members in bad.items()]
-        retry = Loop(again, architecture, objective, replace(settings, learning_rate=rate), None)
+        retry = Loop(again, design, objective, replace(settings, learning_rate=rate), None)
         retry.run()
         for (i, members), fresh in zip(bad.items(), retry.results(), strict=True):
             results[i] = _replaced(results[i], members, fresh)
@@ -164,6 +165,10 @@ def _replaced(old: Trained, members: Bools, fresh: Trained) -> Trained:
         old,
         parameters=[_put(block, members, values) for block, values in pairs],
         extra=_put(old.extra, members, fresh.extra),
+        buffers=[
+            _put(block, members, values)
+            for block, values in zip(old.buffers, fresh.buffers, strict=True)
+        ],
         history=history,
         held_out_history=held_out,
         n_epochs=_put(old.n_epochs, members, fresh.n_epochs),

@@ -218,7 +218,7 @@ class _Rows:
             lower, upper = np.asarray(dist.interval(model.coverage)).T
             columns = {name: np.asarray(getattr(dist, name)) for name in ("mean", "std", *_PARTS)}
             found.append(pd.DataFrame({**columns, "lower": lower, "upper": upper}))
-            growths.append(model.portfolio_.growth_(features))
+            growths.append(model.engine_.growth_(features))
             flags.append(unusual)
         progress(1.0, "Predicting")
         predicted = pd.concat(found, ignore_index=True)

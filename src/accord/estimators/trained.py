@@ -1,0 +1,284 @@
+"""What every regressor has that is trained by the loop: its settings, rows, seeds and curves."""
+
+import inspect
+import re
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _check_sample_weight
+
+from accord._checks import (
+    check_choice,
+    check_count,
+    check_non_negative,
+    check_positive,
+    check_probability,
+)
+from accord._types import Floats
+from accord.estimators.distributional import DistributionalRegressor
+from accord.training import (
+    EpochReport,
+    Listener,
+    Optimizer,
+    Scaling,
+    Schedule,
+    Settings,
+    StoppingRows,
+    Task,
+    Trained,
+)
+
+TargetScaling = Literal["range", "standard", "none"]
+_TARGET_SCALINGS = {"range": Scaling.range, "standard": Scaling.standard, "none": Scaling.none}
+_DTYPES = {"float32": torch.float32, "float64": torch.float64}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Checked training rows in their own units.
+
+    **Shape**: x (N, d); y (N, T); weight (N,); each column of ``more`` (N, T).
+    """
+
+    x: Floats
+    y: Floats
+    weight: Floats | None = None
+    more: dict[str, Floats] = field(default_factory=dict)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, rows: NDArray[Any]) -> "Rows":
+        weight = None if self.weight is None else self.weight[rows]
+        more = {name: column[rows] for name, column in self.more.items()}
+        return Rows(self.x[rows], self.y[rows], weight, more)
+
+
+# What the ensembles have in common, described once. It takes the place of "{settings}" in the
+# docstring of each, as far as the class has it, so that ``help`` shows every parameter in place.
+SETTINGS = """\
+    n_members: Networks in the ensemble.
+    hidden: Units of each hidden layer.
+    epochs: Passes through the training rows.
+    random_state: Seed of everything random; the same seed gives the same model.
+    activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+    dropout: Share of hidden units dropped in training.
+    target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
+        they are (``"none"``).
+    batch_size: Rows per step.
+    optimizer: ``"adam"`` or ``"adamw"``.
+    learning_rate: Step size of the optimizer.
+    weight_decay: Of the optimizer.
+    schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
+    clip_norm: Largest norm of each member's gradient; None for no limit.
+    early_stopping: Stop a member once its loss on held-out rows no longer improves, and
+        restore its best state.
+    validation_fraction: Share of the rows held out for early stopping.
+    patience: Epochs without improvement before a member stops.
+    warm_start: Let ``fit`` go on from the networks of the last one.
+    device: Where torch trains and predicts.
+    dtype: Precision of the networks.
+    memory_budget: Bytes; larger stacks of networks are trained in slices.
+    verbose: 1 for a progress bar."""
+
+
+class TrainedRegressor(DistributionalRegressor):
+    """A regressor whose networks are trained by the loop; abstract.
+
+    Its settings are fields of the concrete classes; ``SETTINGS`` describes them.
+    """
+
+    n_members: int
+    epochs: int
+    random_state: int | np.random.RandomState | None
+    target_scaling: TargetScaling
+    batch_size: int
+    optimizer: Optimizer
+    learning_rate: float
+    weight_decay: float
+    schedule: Schedule
+    clip_norm: float | None
+    early_stopping: bool
+    validation_fraction: float
+    patience: int
+    device: str
+    dtype: Literal["float32", "float64"]
+    verbose: int
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if cls.__doc__:  # there is none under ``python -OO``
+            described = re.split(r"\n(?=    \w)", SETTINGS)
+            own = [text for text in described if hasattr(cls, text.split(":")[0].strip())]
+            text = inspect.cleandoc(cls.__doc__)
+            cls.__doc__ = text.replace("    {settings}", "\n".join(own))
+
+    def _check_loop_settings(self) -> None:
+        for name in ("n_members", "epochs", "batch_size", "patience"):
+            check_count(name, getattr(self, name))
+        if self.clip_norm is not None:
+            check_positive("clip_norm", self.clip_norm, remedy="Use None for no bound.")
+        _check_device(self.device)
+        check_choice("target_scaling", self.target_scaling, tuple(_TARGET_SCALINGS))
+        check_choice("optimizer", self.optimizer, ("adam", "adamw"))
+        check_choice("schedule", self.schedule, ("constant", "cosine"))
+        check_choice("dtype", self.dtype, tuple(_DTYPES))
+        check_positive("learning_rate", self.learning_rate)
+        check_non_negative("weight_decay", self.weight_decay)
+        check_probability("validation_fraction", self.validation_fraction, strict=True)
+
+    def _target_scaling(self, y: Floats) -> Scaling:
+        return _TARGET_SCALINGS[self.target_scaling](y)
+
+    def _loop_settings(self, **changes: Any) -> Settings:
+        options: dict[str, Any] = {
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "optimizer": self.optimizer,
+            "learning_rate": self.learning_rate,
+            "weight_decay": self.weight_decay,
+            "schedule": self.schedule,
+            "clip_norm": self.clip_norm,
+            "patience": self.patience if self.early_stopping else None,
+            "device": self.device,
+            "dtype": _DTYPES[self.dtype],
+        }
+        return Settings(**(options | changes))
+
+    def _task(
+        self,
+        x: Floats,
+        columns: dict[str, Floats],
+        weight: Floats | None,
+        seeds: Sequence[int],
+        **options: Any,
+    ) -> Task:
+        """Scaled rows as a task; some of them held out if training stops early."""
+        tensors = {name: torch.as_tensor(column) for name, column in columns.items()}
+        rows = torch.as_tensor(x)
+        weights = None if weight is None else torch.as_tensor(weight)
+        if not self.early_stopping:
+            return Task(rows, tensors, tuple(seeds), weights, **options)
+        order = np.random.default_rng(seeds[0]).permutation(len(x))
+        n_held = min(max(1, round(self.validation_fraction * len(x))), len(x) - 1)
+        if n_held < 1:
+            raise ValueError(
+                f"early_stopping needs at least 2 rows, got n_samples = {len(x)}. "
+                "Use early_stopping=False."
+            )
+        held, kept = torch.as_tensor(order[:n_held]), torch.as_tensor(order[n_held:])
+        return Task(
+            rows[kept],
+            {name: column[kept] for name, column in tensors.items()},
+            tuple(seeds),
+            None if weights is None else weights[kept],
+            held_out=StoppingRows(
+                rows[held],
+                {name: c[held] for name, c in tensors.items()},
+                None if weights is None else weights[held],
+            ),
+            **options,
+        )
+
+    def _seeds(self) -> list[int]:
+        """One seed per member, all from ``random_state``."""
+        generator = check_random_state(self.random_state)
+        return [int(seed) for seed in generator.randint(2**31 - 1, size=self.n_members)]
+
+    def _keep_run(self, trained: Trained, y_scaling: Scaling) -> None:
+        """How training went, as numpy."""
+        self.y_shift_, self.y_scale_ = y_scaling.shift, y_scaling.scale
+        self.history_ = trained.history
+        self.held_out_history_ = trained.held_out_history
+        self.n_iter_ = int(trained.n_epochs.max())
+        self.n_restarts_ = trained.restarts
+
+    @property
+    def _y_scaling(self) -> Scaling:
+        return Scaling(self.y_shift_, self.y_scale_)
+
+
+def checked_weight(sample_weight: Any, X: Floats) -> Floats | None:
+    """Weights of the rows, none of them negative."""
+    if sample_weight is None:
+        return None
+    weight: Floats = _check_sample_weight(
+        sample_weight, X, dtype=np.float64, ensure_non_negative=True
+    )
+    return weight
+
+
+def _check_device(device: str) -> None:
+    try:
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch's words for what it does not have
+        raise ValueError(
+            f"device must be one that torch has here, got {device!r}. Use 'cpu'."
+        ) from error
+
+
+# Nats per row by which a loss may exceed that of the targets' own distribution: networks that were
+# trained for an epoch or two have not got far, but not worse than that.
+_USELESS = 2.0
+
+
+def warn_if_useless(history: Floats, targets: Floats) -> None:
+    """Warn where networks explain the targets worse than these do themselves.
+
+    ``history`` is the loss per epoch as a negative log-density of scaled ``targets``, summed over
+    them; a Gaussian with their own mean and deviation has ½ log(2πe σ²) for each. Of a target that
+    is constant no network can know more: there is nothing to warn of.
+
+    **Shape**: history (epochs, M), targets (N, T).
+    """
+    variance = targets.var(axis=0)
+    if not variance.all():
+        return
+    own = float(0.5 * np.log(2 * np.pi * np.e * variance).sum())
+    reached = float(np.nanmedian(history[-1]))
+    if reached > own + _USELESS * targets.shape[1]:
+        warnings.warn(
+            f"training ended at a loss of {reached:.3g}, worse than {own:.3g} without any "
+            "network. Lower learning_rate, or train for more epochs.",
+            ConvergenceWarning,
+            stacklevel=2,
+        )
+
+
+@contextmanager
+def listening(verbose: int, title: str) -> Iterator[Listener | None]:
+    """A listener that draws a bar on standard error, or None if ``verbose`` is 0."""
+    if not verbose:
+        yield None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("epoch {task.completed}/{task.total}  loss {task.fields[loss]}"),
+        TimeRemainingColumn(),
+    )
+    with Bar(*columns, console=Console(stderr=True)) as bar:
+        line = bar.add_task(title, total=None, loss="…")
+
+        def listen(progress: EpochReport) -> None:
+            bar.update(
+                line,
+                description=f"{title} ({progress.n_members} networks)",
+                completed=progress.epoch,
+                total=progress.n_epochs,
+                loss=f"{progress.loss:.3f}",
+            )
+
+        yield listen
