@@ -240,8 +240,9 @@ def groups_of_copies(X: Any, y: ArrayLike, *, n_parts: int = 5) -> Indices:
 
     **Shape**: X (N, d), a data frame or an array; y (N,) → (N,).
 
-    >>> groups_of_copies(np.array([[1.0], [2.0], [1.0]]), [5.0, 6.0, 5.0])
-    array([0, 1, 0])
+    >>> first, second, third = groups_of_copies(np.array([[1.0], [2.0], [1.0]]), [5.0, 6.0, 5.0])
+    >>> bool(first == third), bool(first == second)
+    (True, False)
     """
     target = np.asarray(y, dtype=np.float64)
     group = _alike_in_frame(X, target) if hasattr(X, "iloc") else _alike_in_array(X, target)

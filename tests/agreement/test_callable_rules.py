@@ -96,6 +96,6 @@ def test_missed_is_zero_for_what_was_found_and_not_for_what_was_not() -> None:
 
 def test_loss_refuses_a_rule_whose_intervals_it_cannot_find() -> None:
     mu, var = torch.zeros(4), torch.ones(4)
-    with pytest.raises(ValueError, match="Within or Inside"):
+    with pytest.raises(ValueError, match="Use a rule with intervals"):
         AgreementLoss(lambda a, b: np.sin(1e5 * a) > 0)(mu, mu, var)
     assert AgreementLoss(SQUARES)(mu, mu + 0.5, var).isfinite()

@@ -166,7 +166,7 @@ def test_stopped_run_leaves_no_process_and_whole_records(
 def started_workers(folder: Path) -> list[int]:
     """Process numbers of the two workers, once both are at their long stacks."""
     notes = [folder / "yacht.pid", folder / "energy.pid"]
-    until = time.monotonic() + 120
+    until = time.monotonic() + 300  # two processes start, on a machine that may be busy
     while not all(note.exists() and note.read_text() for note in notes):
         assert time.monotonic() < until
         time.sleep(0.05)

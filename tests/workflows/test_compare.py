@@ -44,7 +44,7 @@ def test_one_table_and_a_conclusion(compared: CompareResult, tmp_path: Path) -> 
 
 
 def test_unknown_methods_are_named(houses: pd.DataFrame) -> None:
-    with pytest.raises(OptionError, match=r"got 'NGBost'\. Did you mean 'NGBoost'\?"):
+    with pytest.raises(OptionError, match=r"got 'NGBost'\. Did you mean 'ngboost'\?"):
         compare_methods(houses, target="price", methods=["NGBost"])
 
 
