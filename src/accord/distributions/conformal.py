@@ -1,6 +1,7 @@
 """Distributions whose quantiles are taken by rank among held-out rows: conformal prediction."""
 
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -192,19 +193,23 @@ class RankCalibrated(_ByRank):
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
-            _base=self._base._map(function, lead),
-            _unbounded=self._unbounded._map(function, lead),
+            **self._both(lambda dist: dist._map(function, lead)),
             _lower=function(self._lower, lead),
             _upper=function(self._upper, lead),
         )
 
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         return self._replace(
-            _base=self._base._moved(shift, factor),
-            _unbounded=self._unbounded._moved(shift, factor),
+            **self._both(lambda dist: dist._moved(shift, factor)),
             _lower=shift + factor * self._lower,
             _upper=shift + factor * self._upper,
         )
+
+    def _both(self, change: Callable[[Distribution], Distribution]) -> dict[str, Distribution]:
+        """The base and what ranks are taken of, changed alike; they are one without bounds."""
+        unbounded = change(self._unbounded)
+        same = self._base is self._unbounded
+        return {"_base": unbounded if same else change(self._base), "_unbounded": unbounded}
 
     def _describe(self) -> str:
         return f"{self._base!r}, {len(self._needed)} held-out rows"

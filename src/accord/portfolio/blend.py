@@ -11,7 +11,6 @@ from accord._types import Floats, Indices
 from accord.distributions import (
     Decomposed,
     Distribution,
-    Log,
     Mixture,
     Normal,
     StudentT,
@@ -201,9 +200,7 @@ def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats
     flat = [np.moveaxis(v, 2, 1).reshape(-1, v.shape[1]) for v in (weight, part.mean, deviation)]
     location, spread = scale.center + scale.scale * flat[1], scale.scale * flat[2]
     if scale.transform == "log":
-        curve: Distribution = Transformed(
-            Normal(location, spread), Log(straight_from=scale.straight_from)
-        )
+        curve: Distribution = Transformed(Normal(location, spread), scale.log)
         means = np.asarray(curve.mean).reshape(part.n_members, -1, part.mean.shape[1])
         mean = (np.moveaxis(part.weight, 2, 1) * means).sum(axis=1)
         added = np.square(mean.mean(axis=0)) * np.expm1(np.square(scale.scale * local))

@@ -10,8 +10,10 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
+import torch
 
 from accord._types import Bools, Floats
+from accord.distributions import Log
 
 TargetTransform = Literal["identity", "log"]
 
@@ -42,6 +44,11 @@ class TargetScale:
     scale: float
     straight_from: float = math.inf
 
+    @property
+    def log(self) -> Log:
+        """h, where it is the exponential."""
+        return Log(straight_from=self.straight_from)
+
     @staticmethod
     def of(y: Floats, transform: TargetTransform = "identity") -> "TargetScale":
         """The scale of training targets.
@@ -63,20 +70,18 @@ class TargetScale:
 
     def scaled(self, y: Floats) -> Floats:
         """z of targets; those that a logarithm does not exist for are −∞."""
-        values = y
-        if self.transform == "log":
-            with np.errstate(divide="ignore", invalid="ignore"):
-                values = np.log(np.clip(y, 0.0, self.straight_from))
-            values = values + (y / self.straight_from - 1).clip(min=0.0)
+        values = self._logarithms(y) if self.transform == "log" else y
         return np.asarray((values - self.center) / self.scale)
 
     def log_slope(self, y: Floats) -> Floats:
         """log dz/dy, the Jacobian in every density of y."""
         slope = np.full(np.shape(y), -np.log(self.scale))
         if self.transform == "log":
-            with np.errstate(divide="ignore"):
-                slope = slope - np.log(np.clip(y, 0.0, self.straight_from))
+            slope -= self.log.log_slope(torch.from_numpy(self._logarithms(y))).numpy()
         return slope
+
+    def _logarithms(self, y: Floats) -> Floats:
+        return np.asarray(self.log.inverse(torch.tensor(y, dtype=torch.float64)))
 
 
 @dataclass(frozen=True)
