@@ -33,24 +33,11 @@ from accord.tables import (
 from accord.tabular.answers import framed, uncertainty_frame
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, make_card
-from accord.tabular.engines import (
-    Effort,
-    bounds_for,
-    check_engine,
-    make_engine,
-    tolerance_for,
-)
+from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine, tolerance_for
 from accord.tabular.expectation import DistanceCurve
 from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.receipts import table_receipts
-from accord.tabular.roles import (
-    Bounds,
-    as_table,
-    check_roles,
-    groups_of,
-    order_of,
-    with_roles,
-)
+from accord.tabular.roles import Bounds, as_table, check_roles, groups_of, order_of, with_roles
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
@@ -178,6 +165,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
+        together = self._together(table, data)
         training(0.0, "Training")
         self.engine_ = make_engine(
             self.engine,
@@ -188,7 +176,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         ).fit(
             features,
             data.y,
-            groups=self._together(table, data),
+            groups=together,
             time=order_of(table, data, self.time),
             y_tolerance=tolerance_for(self.tolerance, data),
             y_lower=data.lower,
@@ -199,7 +187,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self._judge(table, data)
         self.notes_ = (
             *data.notes,
-            *self._notes_on_splits(data),
+            *self._notes_on_splits(data, together),
             *bound_notes,
             *self.engine_.notes_,
         )
@@ -394,15 +382,17 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             return groups_of(table, data, self.group)
         return None if self.time is not None else groups_of_copies(data.X, data.y)
 
-    def _notes_on_splits(self, data: TrainingData) -> list[str]:
+    def _notes_on_splits(self, data: TrainingData, together: Indices | None) -> list[str]:
         """What could make held-out rows too easy, and what was done about it."""
         named = {self.group, self.time}
         self.suspects_ = tuple(
             suspect for suspect in suspects(data.X, data.schema) if suspect.column not in named
         )
         notes = [suspect.sentence for suspect in self.suspects_]
-        copies = len(data.y) - len(np.unique(groups_of_copies(data.X, data.y)))
-        if copies and self.group is None and self.time is None:
+        copies = 0
+        if together is not None and self.group is None:
+            copies = len(together) - len(np.unique(together))
+        if copies:
             words = "row repeats" if copies == 1 else "rows repeat"
             notes.append(
                 f"{copies:,} {words} another one in every column: copies were held out together."
