@@ -129,8 +129,8 @@ DEPARTURES = (
         "trains what it names on the five sets below 2,000 rows, with the recipe of Table 3: "
         "random splits and outlier splits, ten of each; five for chosen tolerances and for "
         "calibration after training",
-        "about ten minutes of one core; the same recipe on both kinds of rows leaves only these to "
-        "differ",
+        "about a quarter of an hour of one core; the same recipe on both kinds of rows leaves only "
+        "these to differ",
     ),
     Departure(
         "ε learnt during training",
