@@ -23,7 +23,7 @@ from accord.agreement import (
 )
 from accord.distributions import Laplace, Normal, StudentT, with_moments
 from accord.estimators import BVMRegressor
-from accord.estimators.rules import Kernel, training_rule
+from accord.estimators.rules import AllowedErrors, training_rule
 from accord.training import ByAutograd, Heads, Scaling
 
 N = 40
@@ -179,7 +179,7 @@ def test_predicts_the_density_that_training_maximises(name) -> None:
 
 
 def test_errors_that_a_rule_allows_for_are_noise() -> None:
-    kernel = Kernel(np.array([0.0, -1.0]), np.array([0.2, 0.1]))
+    kernel = AllowedErrors(np.array([0.0, -1.0]), np.array([0.2, 0.1]))
     mean, std = np.zeros((3, 5)), np.full((3, 5), 0.3)
     dist = accord.distributions.Mixture(kernel.smoothed(Normal, mean, std))
     share = np.array([2 / 3, 1 / 3])

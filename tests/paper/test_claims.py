@@ -18,13 +18,13 @@ from accord.paper import (
     table2,
     table3,
 )
-from accord.paper.claims import Outcome, Trial, Verdict, decided, judged, to_csv
+from accord.paper.claims import JudgedClaim, Outcome, Trial, decided, judged, to_csv
 from accord.paper.records import Cell
-from accord.paper.results import Estimate, Results
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import AS_PRINTED, Source
 
 
-def found(study: Study, results: Results, words: str, predictive: str) -> Verdict:
+def found(study: Study, results: Results, words: str, predictive: str) -> JudgedClaim:
     verdicts = [*study.claims(results), *study.beyond(results)]
     [one] = [v for v in verdicts if words in v.claim and v.predictive == predictive]
     return one
@@ -33,21 +33,21 @@ def found(study: Study, results: Results, words: str, predictive: str) -> Verdic
 class TestDecided:
     def test_the_interval_decides(self) -> None:
         """t quantile for 19 degrees of freedom at 97.5 %: 2.093."""
-        assert decided(Estimate(-2.10, 1.0, 20), below=0) == "holds"
-        assert decided(Estimate(-2.08, 1.0, 20), below=0) == "undecided"
-        assert decided(Estimate(2.10, 1.0, 20), below=0) == "does not hold"
+        assert decided(MeanOverSplits(-2.10, 1.0, 20), below=0) == "holds"
+        assert decided(MeanOverSplits(-2.08, 1.0, 20), below=0) == "undecided"
+        assert decided(MeanOverSplits(2.10, 1.0, 20), below=0) == "does not hold"
 
     def test_few_splits_decide_less(self) -> None:
-        assert decided(Estimate(-2.5, 1.0, 20), below=0) == "holds"
-        assert decided(Estimate(-2.5, 1.0, 3), below=0) == "undecided"
-        assert decided(Estimate(-2.5, math.nan, 1), below=0) == "undecided"
+        assert decided(MeanOverSplits(-2.5, 1.0, 20), below=0) == "holds"
+        assert decided(MeanOverSplits(-2.5, 1.0, 3), below=0) == "undecided"
+        assert decided(MeanOverSplits(-2.5, math.nan, 1), below=0) == "undecided"
 
     def test_no_difference_is_no_win(self) -> None:
-        assert decided(Estimate(0.0, 0.0, 20), below=0) == "does not hold"
+        assert decided(MeanOverSplits(0.0, 0.0, 20), below=0) == "does not hold"
 
     def test_both_bounds(self) -> None:
-        assert decided(Estimate(1.0, 0.01, 20), above=0.8, below=1.25) == "holds"
-        assert decided(Estimate(0.5, 0.01, 20), above=0.8, below=1.25) == "does not hold"
+        assert decided(MeanOverSplits(1.0, 0.01, 20), above=0.8, below=1.25) == "holds"
+        assert decided(MeanOverSplits(0.5, 0.01, 20), above=0.8, below=1.25) == "does not hold"
         assert decided(None, below=0) == "not run"
 
 

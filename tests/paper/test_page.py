@@ -6,10 +6,10 @@ import pytest
 from invented import invented
 
 from accord.paper import STUDIES, claim_grid, group_sentences, study_named
-from accord.paper.claims import Verdict
+from accord.paper.claims import JudgedClaim
 from accord.paper.page import END, START, markdown_page, results_table, update_readme
 from accord.paper.records import Cell
-from accord.paper.reproduction import Part, Reproduction
+from accord.paper.reproduction import Reproduction, StudyResult
 from accord.paper.results import Results
 
 
@@ -56,7 +56,9 @@ def test_a_readme_without_markers_is_refused(folder: Path, tmp_path: Path) -> No
 
 def outcome_of(results: Results) -> Reproduction:
     parts = tuple(
-        Part(s, tuple(s.tables(results)), tuple(s.claims(results)), tuple(s.beyond(results)), ())
+        StudyResult(
+            s, tuple(s.tables(results)), tuple(s.claims(results)), tuple(s.beyond(results)), ()
+        )
         for s in STUDIES
     )
     summary = {"versions": {"accord": "0"}, "date": "2000-01-01", "protocol": "full"}
@@ -76,8 +78,8 @@ class TestPage:
             assert [v.predictive for v in row.verdicts if v] == ["as printed", "smoothed"]
 
     def test_sentences_count(self) -> None:
-        def verdict(claim: str, predictive: str, outcome: str) -> Verdict:
-            return Verdict("T", claim, predictive, outcome, "")  # type: ignore[arg-type]
+        def verdict(claim: str, predictive: str, outcome: str) -> JudgedClaim:
+            return JudgedClaim("T", claim, predictive, outcome, "")  # type: ignore[arg-type]
 
         claims = (
             verdict("one", "as printed", "undecided"),
@@ -85,7 +87,7 @@ class TestPage:
             verdict("one", "smoothed", "holds"),
             verdict("two", "smoothed", "holds"),
         )
-        part = Part(study_named("table3"), (), claims, (), ())
+        part = StudyResult(study_named("table3"), (), claims, (), ())
         assert group_sentences([part]) == [
             "Table 3. Is BVM better than Deep Ensembles on outliers? As printed, 0 of 2 claims "
             "hold (1 undecided); smoothed, 2 of 2."

@@ -7,7 +7,7 @@ import pytest
 
 from accord.paper.published import Figure
 from accord.paper.results import (
-    Estimate,
+    MeanOverSplits,
     jackknife,
     paired_difference,
     standard_errors_apart,
@@ -16,13 +16,13 @@ from accord.paper.results import (
 
 def test_standard_error_by_simulation() -> None:
     draws = np.random.default_rng(0).normal(5, 2, size=(4000, 20))
-    estimates = [Estimate.over(row.tolist()) for row in draws]
+    estimates = [MeanOverSplits.over(row.tolist()) for row in draws]
     spread = np.std([e.value for e in estimates])
     assert np.sqrt(np.mean([e.error**2 for e in estimates])) == pytest.approx(spread, rel=0.03)
 
 
 def test_one_split_has_no_error() -> None:
-    one = Estimate.over([3.0])
+    one = MeanOverSplits.over([3.0])
     assert one.value == 3.0
     assert math.isnan(one.error)
     assert math.isnan(standard_errors_apart(one, Figure(2.0, 0.1, 2)))
@@ -38,13 +38,15 @@ def test_pairing_removes_what_splits_share() -> None:
 
 
 def test_errors_combine_in_squares_and_rounding_counts() -> None:
-    assert standard_errors_apart(Estimate(1.5, 0.3, 9), Figure(1.0, 0.4, 9)) == pytest.approx(1.0)
-    rounded = standard_errors_apart(Estimate(0.098, 0.0001, 20), Figure(0.10, 0.0, 2))
+    assert standard_errors_apart(MeanOverSplits(1.5, 0.3, 9), Figure(1.0, 0.4, 9)) == pytest.approx(
+        1.0
+    )
+    rounded = standard_errors_apart(MeanOverSplits(0.098, 0.0001, 20), Figure(0.10, 0.0, 2))
     assert -1 < rounded < 0, "a printed 0.10 does not exclude 0.098"
 
 
 def test_a_single_published_run_varies_as_ours() -> None:
-    ours = Estimate(2.0, 0.1, 4)
+    ours = MeanOverSplits(2.0, 0.1, 4)
     single = standard_errors_apart(ours, Figure(1.0, None, 9, single=True))
     mean = standard_errors_apart(ours, Figure(1.0, None, 9))
     assert single == pytest.approx(1 / math.hypot(0.1, 0.2))
@@ -64,7 +66,7 @@ class TestJackknife:
 
     def test_error_of_a_linear_statistic_is_the_usual_one(self) -> None:
         curves = 1 + np.random.default_rng(2).normal(0, 0.01, size=(20, 9))
-        usual = Estimate.over(curves.mean(axis=1).tolist())
+        usual = MeanOverSplits.over(curves.mean(axis=1).tolist())
         assert jackknife(curves, "mean").error == pytest.approx(usual.error)
 
     def test_a_difference_is_paired(self) -> None:

@@ -14,11 +14,11 @@ import pytest
 from accord.paper.records import Record, RecordStore
 from accord.paper.runner import run
 from accord.paper.stacks import Outcome, Stack, cells_of
-from accord.paper.study import Group, Model, Protocol
+from accord.paper.study import Group, Protocol, StudyModel
 
 DATASETS = ("boston", "wine", "yacht", "energy")
 PROTOCOL = Protocol("standard", DATASETS, splits=2, quick_splits=1)
-GROUP = Group("made-up", "g", PROTOCOL, (Model("M", "r", "", {}),))
+GROUP = Group("made-up", "g", PROTOCOL, (StudyModel("M", "r", "", {}),))
 STACKS = [Stack(GROUP, dataset, (0, 1), "code") for dataset in DATASETS]
 
 

@@ -14,12 +14,14 @@ from accord.paper.folds import TOY_GRID, folds
 from accord.paper.records import Cell, Record, RecordStore
 from accord.paper.results import Results
 from accord.paper.stacks import Stack, cells_of, missing, records_of, run_stack, stacks_of
-from accord.paper.study import AS_PRINTED, SMOOTHED, Group, Model, Predictive, Protocol, Source
+from accord.paper.study import AS_PRINTED, SMOOTHED, Group, Predictive, Protocol, Source, StudyModel
 from accord.splits import shift, standard_splits
 
 BOTH = (AS_PRINTED, SMOOTHED)
-ONE = Model("A", "r", "BVMRegressor", {"epochs": 40, "hidden": (50,)})
-TWO = Model("B", "r", "BVMRegressor", {"epochs": 40}, BOTH, for_dataset={"yacht": {"epochs": 80}})
+ONE = StudyModel("A", "r", "BVMRegressor", {"epochs": 40, "hidden": (50,)})
+TWO = StudyModel(
+    "B", "r", "BVMRegressor", {"epochs": 40}, BOTH, for_dataset={"yacht": {"epochs": 80}}
+)
 PLANNED = Protocol("standard", ("boston", "yacht"), splits=4, quick_splits=2)
 FIRST, SECOND = Group("base", "first", PLANNED, (ONE,)), Group("base", "second", PLANNED, (TWO,))
 
@@ -84,7 +86,7 @@ class TestPlan:
 
     def test_long_stacks_are_cut_and_nothing_is_lost(self) -> None:
         settings = {"epochs": 400, "hidden": (50,), "tolerance": "local", "n_members": 50}
-        long = Model("L", "r", "BVMRegressor", settings)
+        long = StudyModel("L", "r", "BVMRegressor", settings)
         protocol = replace(PLANNED, datasets=("naval", "yacht"), splits=20)
         parts = planned(Group("base", "long", protocol, (long,)))
         naval = [stack.splits for stack in parts if stack.dataset == "naval"]
@@ -95,7 +97,7 @@ class TestPlan:
 
     def test_what_the_first_split_chooses_is_not_cut_off(self) -> None:
         settings = {"epochs": 4000, "n_members": 50}
-        long = Model("L", "r", "MCDropoutRegressor", settings, chosen_once=("precision",))
+        long = StudyModel("L", "r", "MCDropoutRegressor", settings, chosen_once=("precision",))
         protocol = replace(PLANNED, datasets=("naval",), splits=20)
         assert len(planned(Group("base", "long", protocol, (long,)))) == 1
 
@@ -136,20 +138,20 @@ class TestPlan:
         assert costs[0] > costs[-1]
 
 
-BVM = Model(
+BVM = StudyModel(
     "BVM",
     "small",
     "BVMRegressor",
     {"n_members": 2, "epochs": 3, "tolerance": "20%", "hidden": (8,)},
     BOTH,
 )
-DEEP = Model(
+DEEP = StudyModel(
     "Deep Ensembles",
     "small",
     "DeepEnsembleRegressor",
     {"n_members": 3, "epochs": 3, "hidden": (8,)},
 )
-DROPOUT = Model(
+DROPOUT = StudyModel(
     "MC-dropout",
     "small",
     "MCDropoutRegressor",

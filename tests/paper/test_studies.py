@@ -9,7 +9,7 @@ from accord.datasets import names
 from accord.estimators import PRESETS, RECIPES
 from accord.paper import STUDIES, Study, discussion, study_named, table1, table2, table3, toy
 from accord.paper.stacks import stacks_of
-from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Group, Model, Source
+from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Group, Source, StudyModel
 
 ALL = {id(group): group for study in STUDIES for group in study.groups}
 MODELS = [
@@ -21,7 +21,7 @@ MODELS = [
 NINE = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
 
 
-def model_of(source: Source) -> Model:
+def model_of(source: Source) -> StudyModel:
     [found] = [
         model
         for group in ALL.values()
@@ -33,7 +33,7 @@ def model_of(source: Source) -> Model:
 
 
 @pytest.mark.parametrize(("group", "model"), MODELS)
-def test_estimators_take_the_settings(group: Group, model: Model) -> None:
+def test_estimators_take_the_settings(group: Group, model: StudyModel) -> None:
     for dataset in group.protocol.datasets:
         settings = model.settings_on(dataset)
         estimator = getattr(estimators, model.estimator)(**settings)

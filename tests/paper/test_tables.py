@@ -11,17 +11,17 @@ from invented import invented
 from accord.paper import STUDIES, study_named, table1, table3
 from accord.paper.published import Figure
 from accord.paper.records import Cell
-from accord.paper.results import Estimate, Results
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
-from accord.paper.tables import Table, formatted
+from accord.paper.tables import ResultTable, formatted
 
 
-def named(study: str, name: str, results: Results) -> Table:
+def named(study: str, name: str, results: Results) -> ResultTable:
     [table] = [table for table in study_named(study).tables(results) if table.name == name]
     return table
 
 
-def cells(table: Table, row: str) -> dict[str, str]:
+def cells(table: ResultTable, row: str) -> dict[str, str]:
     lines = [line for line in table.to_markdown().splitlines() if line.startswith("|")]
     head = [word.strip() for word in lines[0].strip("|").split("|")]
     [body] = [line for line in lines if line.startswith(f"| {row} |")]
@@ -154,11 +154,13 @@ def test_rates_have_tables_of_their_own() -> None:
     ("number", "text"),
     [
         (None, "–"),
-        (Estimate(-1.204, 0.0213, 20), "−1.20 ± 0.02"),
-        (Estimate(0.0042, 0.00031, 20), "0.0042 ± 0.0003"),
-        (Estimate(3.0, math.nan, 1), "3.00"),
+        (MeanOverSplits(-1.204, 0.0213, 20), "−1.20 ± 0.02"),
+        (MeanOverSplits(0.0042, 0.00031, 20), "0.0042 ± 0.0003"),
+        (MeanOverSplits(3.0, math.nan, 1), "3.00"),
         (Figure(0.1, 0.0, 2), "0.10 ± 0.00"),
     ],
 )
-def test_numbers_are_written_as_in_the_paper(number: Estimate | Figure | None, text: str) -> None:
+def test_numbers_are_written_as_in_the_paper(
+    number: MeanOverSplits | Figure | None, text: str
+) -> None:
     assert formatted(number) == text

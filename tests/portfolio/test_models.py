@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from accord.portfolio.crossfit import Table, out_of_fold, try_recipe
+from accord.portfolio.crossfit import TrainingTable, out_of_fold, try_recipe
 from accord.portfolio.folds import Part, random_parts
 from accord.portfolio.models import Model, hash_seed, model_for
 from accord.portfolio.recipes import (
@@ -111,7 +111,7 @@ def test_elsewhere_is_a_model_of_other_rows(name: str, model_named: Callable[[st
 
 
 def test_a_recipe_is_scored_by_its_calibrated_density_in_target_units() -> None:
-    table = Table(X, 100 + 7 * Z, np.ones(160), np.ones(160, bool))
+    table = TrainingTable(X, 100 + 7 * Z, np.ones(160), np.ones(160, bool))
     candidate = try_recipe(RECIPES["Gaussian process"], table, PARTS, seed=0, listener=None)
     residual = table.y - candidate.scale.center - candidate.scale.scale * candidate.held_out.center
     gaussian = 0.5 * np.log(2 * np.pi * np.e * np.mean(residual**2))

@@ -11,7 +11,7 @@ import pytest
 
 from accord.tables import OptionError
 from accord.tabular import Assessment, DistanceCurve, TableRegressor
-from accord.workflows import Batch, FitResult, History, monitor_table
+from accord.workflows import FitResult, History, MonitoredTable, monitor_table
 
 
 def new_houses(n: int, *, seed: int, shift: float = 0.0, noise: float = 1.0) -> pd.DataFrame:
@@ -37,8 +37,10 @@ def state(tmp_path: Path) -> Path:
     return tmp_path / "state.json"
 
 
-def batch(name: str, *, rows: int = 100, misses: int = 5) -> Batch:
-    return Batch(name, name, "2026-01-01T00:00:00", rows, rows, misses, 0.05, 0.95, 1.0, 1.0)
+def batch(name: str, *, rows: int = 100, misses: int = 5) -> MonitoredTable:
+    return MonitoredTable(
+        name, name, "2026-01-01T00:00:00", rows, rows, misses, 0.05, 0.95, 1.0, 1.0
+    )
 
 
 def history(*misses: int, coverage: float = 0.95) -> History:

@@ -12,8 +12,19 @@ from accord._types import Floats
 from accord.distributions import Distribution, LocationScale, with_moments
 from accord.estimators.distributional import DistributionalRegressor
 from accord.estimators.predictive import Combine, ensemble_distribution
-from accord.estimators.rules import Kernel, RuleLike, check_density, stated_rule, training_rule
-from accord.estimators.tolerance import Candidate, check_tolerance, rule_for, stated_half_width
+from accord.estimators.rules import (
+    AllowedErrors,
+    RuleLike,
+    check_density,
+    stated_rule,
+    training_rule,
+)
+from accord.estimators.tolerance import (
+    PlannedEnsemble,
+    check_tolerance,
+    rule_for,
+    stated_half_width,
+)
 from accord.estimators.trained import Rows
 from accord.training import (
     AgreementObjective,
@@ -70,7 +81,7 @@ class AgreementRegressor(DistributionalRegressor):
 
     def _rule_candidate(
         self, rows: Rows, y_rule: RuleLike | None, y_dist: Distribution | ArrayLike | None
-    ) -> Candidate | None:
+    ) -> PlannedEnsemble | None:
         """The ensemble to train on a rule; None where a tolerance says it all."""
         shape = rows.y.shape[:1] if self.single_output_ else rows.y.shape
         stated = stated_rule(self.rule, y_rule)
@@ -82,28 +93,28 @@ class AgreementRegressor(DistributionalRegressor):
         trained = training_rule(rule, rows.y, shape=shape, family=self.family, std=std, dist=y_dist)
         if self.predictive == "smoothed":
             check_density(trained)
-        return Candidate(rows, np.full(rows.y.shape[1], trained.half_length), rule=trained)
+        return PlannedEnsemble(rows, np.full(rows.y.shape[1], trained.half_length), rule=trained)
 
     def _learns(self, rows: Rows) -> bool:
         """Whether the tolerance is trained, since the rows do not come with their own."""
         by_name = isinstance(self.tolerance, str) and self.tolerance == "learn"
         return by_name and "tolerance" not in rows.more
 
-    def _stated_candidate(self, rows: Rows) -> Candidate:
+    def _stated_candidate(self, rows: Rows) -> PlannedEnsemble:
         """The ensemble to train where the tolerance is given or learnt."""
         if "tolerance" in rows.more:
             # the root mean square, so that the smoothed variance is right on average
-            return Candidate(rows, np.sqrt(np.mean(rows.more["tolerance"] ** 2, axis=0)))
+            return PlannedEnsemble(rows, np.sqrt(np.mean(rows.more["tolerance"] ** 2, axis=0)))
         target_range = Scaling.range(rows.y).scale
         if self.tolerance == "learn":
-            return Candidate(rows, _LEARNT_FROM * target_range)
-        return Candidate(rows, stated_half_width(self.tolerance, target_range))
+            return PlannedEnsemble(rows, _LEARNT_FROM * target_range)
+        return PlannedEnsemble(rows, stated_half_width(self.tolerance, target_range))
 
     @property
     def _heads(self) -> Heads:
         return Heads(self.mean_head, self.variance_head, self.variance_floor)
 
-    def _objective(self, candidate: Candidate) -> Objective:
+    def _objective(self, candidate: PlannedEnsemble) -> Objective:
         heads, rows = self._heads, candidate.rows
         if candidate.rule is not None:
             return candidate.rule.objective(heads, self.family, self.df)
@@ -116,13 +127,15 @@ class AgreementRegressor(DistributionalRegressor):
             return GaussianLikelihood(heads)
         return AgreementObjective(heads, self.family, self.df, learn_tolerance=self._learns(rows))
 
-    def _first_extra(self, candidate: Candidate, columns: dict[str, Floats]) -> tuple[float, ...]:
+    def _first_extra(
+        self, candidate: PlannedEnsemble, columns: dict[str, Floats]
+    ) -> tuple[float, ...]:
         """Where the objective's own parameters start: the logarithm of a tolerance to learn."""
         if not self._objective(candidate).n_extra:
             return ()
         return (math.log(float(columns["tolerance"].mean())),)
 
-    def _keep_tolerance(self, candidate: Candidate) -> None:
+    def _keep_tolerance(self, candidate: PlannedEnsemble) -> None:
         self.tolerance_ = self._of_targets(candidate.tolerance)
         kernel = None if candidate.rule is None else candidate.rule.kernel
         self.rule_center_ = np.empty(0) if kernel is None else kernel.center
@@ -155,7 +168,7 @@ class AgreementRegressor(DistributionalRegressor):
         **Shape**: mean and std (M, N, T).
         """
         if self.predictive == "smoothed" and self.rule_center_.size:
-            kernel = Kernel(self.rule_center_, self.rule_half_width_)
+            kernel = AllowedErrors(self.rule_center_, self.rule_half_width_)
             smoothed = kernel.smoothed(self._members, self._shaped(mean), self._shaped(std))
             return ensemble_distribution(smoothed, combine=self.combine)
         members = self._members(self._shaped(mean), self._shaped(std))

@@ -23,7 +23,7 @@ from accord.estimators.tolerance import (
     FALLBACK,
     MIN_ROWS,
     RELATIVE_FALLBACK,
-    Candidate,
+    PlannedEnsemble,
     Search,
     ToleranceCurve,
     ToleranceRule,
@@ -242,14 +242,14 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
                 [self._scores(c, members, test, search.rules(c)) for c, members, test in results]
             )
             half_width = curve.chosen * Scaling.range(rows.y).scale
-            chosen = Candidate(rows, half_width, growth_for(choice, rows))
+            chosen = PlannedEnsemble(rows, half_width, growth_for(choice, rows))
             return self._final_plan(chosen, settings, curve=curve)
 
         return self._plan_for(search.candidates, settings, finish)
 
     def _final_plan(
         self,
-        candidate: Candidate,
+        candidate: PlannedEnsemble,
         settings: Settings,
         *,
         curve: ToleranceCurve | None = None,
@@ -269,7 +269,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
 
     def _plan_for(
         self,
-        candidates: list[Candidate],
+        candidates: list[PlannedEnsemble],
         settings: Settings,
         finish: Callable[[list[Trained]], TrainingPlan | None],
         *,
@@ -284,17 +284,17 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
             finish,
         )
 
-    def _candidate(self, rows: Rows, goes_on: bool) -> Candidate:
+    def _candidate(self, rows: Rows, goes_on: bool) -> PlannedEnsemble:
         """The ensemble to train where there is nothing to choose."""
         if goes_on:
             kept = np.atleast_1d(self.tolerance_)
-            return Candidate(rows, kept, self.growth_, self.target_range_)
+            return PlannedEnsemble(rows, kept, self.growth_, self.target_range_)
         if "tolerance" not in rows.more and self.tolerance in CHOICES:
             half_width = FALLBACK * Scaling.range(rows.y).scale
-            return Candidate(rows, half_width, growth_for(str(self.tolerance), rows))
+            return PlannedEnsemble(rows, half_width, growth_for(str(self.tolerance), rows))
         return self._stated_candidate(rows)
 
-    def _candidate_task(self, candidate: Candidate, seeds: list[int], goes_on: bool) -> Task:
+    def _candidate_task(self, candidate: PlannedEnsemble, seeds: list[int], goes_on: bool) -> Task:
         x_scaling, y_scaling = self._scalings(candidate.rows, goes_on)
         columns = candidate.columns(y_scaling)
         return self._task(
@@ -306,7 +306,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
             extra=self._first_extra(candidate, columns),
         )
 
-    def _keep_choice(self, candidate: Candidate, curve: ToleranceCurve | None) -> None:
+    def _keep_choice(self, candidate: PlannedEnsemble, curve: ToleranceCurve | None) -> None:
         self.tolerance_curve_: ToleranceCurve | None = curve
         self.growth_: Growth | None = candidate.growth
         self.target_range_ = candidate.target_range
@@ -315,7 +315,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
             self.relative_tolerance_ = curve.relative
 
     def _scores(
-        self, candidate: Candidate, trained: Trained, test: Rows, rules: list[ToleranceRule]
+        self, candidate: PlannedEnsemble, trained: Trained, test: Rows, rules: list[ToleranceRule]
     ) -> list[float]:
         """Mean NLL of a trained candidate on rows it has not seen, under each rule."""
         test = known_rows(test)

@@ -15,7 +15,7 @@ from accord.distributions import Distribution
 from accord.estimators.agreeing import AgreementRegressor, Predictive, Tolerance
 from accord.estimators.predictive import Combine
 from accord.estimators.rules import RuleLike
-from accord.estimators.tolerance import CHOICES, Candidate, target_knowledge
+from accord.estimators.tolerance import CHOICES, PlannedEnsemble, target_knowledge
 from accord.estimators.trained import (
     Rows,
     TargetScaling,
@@ -170,7 +170,7 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
                 "which inputs of any shape do not have."
             )
 
-    def _train(self, candidate: Candidate) -> Self:
+    def _train(self, candidate: PlannedEnsemble) -> Self:
         rows, y_scaling = candidate.rows, self._target_scaling(candidate.rows.y)
         columns = candidate.columns(y_scaling)
         extra = self._first_extra(candidate, columns)

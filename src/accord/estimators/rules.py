@@ -55,7 +55,7 @@ _MOST_STEPS = 1024  # intervals per row
 
 
 @dataclass(frozen=True)
-class Kernel:
+class AllowedErrors:
     """The errors y − ŷ that a rule allows for, uniform on boxes, each center ± half_width.
 
     **Shape**: center and half_width (K,), in target units.
@@ -90,7 +90,7 @@ class TrainingRule:
     rule: Rule
     accepted: Acceptance | None  # None: exact agreement with known targets
     noise: Floats | None  # normal measurement error, which has a closed form
-    kernel: Kernel | None  # None where the rule implies no density
+    kernel: AllowedErrors | None  # None where the rule implies no density
 
     @property
     def is_plain(self) -> bool:
@@ -244,12 +244,12 @@ def _predictions(y: torch.Tensor) -> Distribution:
     return Normal(((low + high) / 2).expand_as(y).numpy(), spread.expand_as(y).numpy())
 
 
-def _kernel(rule: Rule, n: int) -> Kernel | None:
+def _kernel(rule: Rule, n: int) -> AllowedErrors | None:
     """The boxes of y − ŷ; with a number per row, one box with their mean and mean variance."""
     if rule.depends_on != "difference":
         return None
     if rule.is_density:
-        return Kernel(np.zeros(1), np.zeros(1))
+        return AllowedErrors(np.zeros(1), np.zeros(1))
     allowed = rule.intervals(torch.zeros(n, dtype=torch.float64))
     if allowed is None:
         return None
@@ -263,11 +263,11 @@ def _kernel(rule: Rule, n: int) -> Kernel | None:
         return None
     if not rule.per_row:
         kept = half[:, 0] > 0
-        return Kernel(center[kept, 0], half[kept, 0])
+        return AllowedErrors(center[kept, 0], half[kept, 0])
     share = half / half.sum(axis=0)
     mean = float((share * center).sum(axis=0).mean())
     square = float((share * (center**2 + half**2 / 3)).sum(axis=0).mean())
-    return Kernel(np.array([mean]), np.sqrt(3 * np.array([max(square - mean**2, 0.0)])))
+    return AllowedErrors(np.array([mean]), np.sqrt(3 * np.array([max(square - mean**2, 0.0)])))
 
 
 def _check_steps(accepted: Acceptance, rule: Rule) -> None:

@@ -222,7 +222,7 @@ def _widest_as_good(scores: Floats) -> Bools:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class PlannedEnsemble:
     """An ensemble to train: its rows, its tolerance, and how the tolerance grows, if it is local.
 
     Rows that come with tolerances of their own use those; a local tolerance is 0 at the rows that
@@ -322,7 +322,7 @@ class Search:
     """A choice of tolerance: every candidate on every inner split of the rows."""
 
     choice: Choice
-    candidates: list[Candidate]
+    candidates: list[PlannedEnsemble]
     tests: list[Rows]  # of each candidate: rows that it is not trained on
     unusual: Bools  # whether each split is an outlier split
 
@@ -334,11 +334,11 @@ class Search:
         for split in splits:
             inner = rows[split.train]
             growth, unit = growth_for(choice, inner), Scaling.range(inner.y).scale
-            candidates += [Candidate(inner, value * unit, growth) for value in trained]
+            candidates += [PlannedEnsemble(inner, value * unit, growth) for value in trained]
             tests += [rows[split.test]] * len(trained)
         return Search(choice, candidates, tests, np.array([split.unusual for split in splits]))
 
-    def rules(self, candidate: Candidate) -> list[ToleranceRule]:
+    def rules(self, candidate: PlannedEnsemble) -> list[ToleranceRule]:
         """The tolerances to score a trained candidate with."""
         target_range, growth = candidate.target_range, candidate.growth
         if self.choice != "local":

@@ -8,21 +8,21 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from accord.paper.claims import RULE, Verdict
+    from accord.paper.claims import RULE, JudgedClaim
     from accord.paper.page import BEYOND, claim_grid, group_sentences
     from accord.paper.published import Figure, figure
     from accord.paper.records import write_whole
     from accord.paper.reproduction import STUDIES, Reproduction, StudyCost, reproduce, study_named
-    from accord.paper.results import Estimate, standard_errors_apart
+    from accord.paper.results import MeanOverSplits, standard_errors_apart
     from accord.paper.runner import Listener, TerminalProgress, duration
     from accord.paper.study import Departure, Study
-    from accord.paper.tables import Table
+    from accord.paper.tables import ResultTable
 
 # public name -> the module that defines it
 _EXPORTS = {
     "BEYOND": "page",
     "Departure": "study",
-    "Estimate": "results",
+    "MeanOverSplits": "results",
     "Figure": "published",
     "Listener": "runner",
     "RULE": "claims",
@@ -30,9 +30,9 @@ _EXPORTS = {
     "STUDIES": "reproduction",
     "Study": "study",
     "StudyCost": "reproduction",
-    "Table": "tables",
+    "ResultTable": "tables",
     "TerminalProgress": "runner",
-    "Verdict": "claims",
+    "JudgedClaim": "claims",
     "claim_grid": "page",
     "duration": "runner",
     "figure": "published",
@@ -48,15 +48,15 @@ __all__ = [
     "RULE",
     "STUDIES",
     "Departure",
-    "Estimate",
     "Figure",
+    "JudgedClaim",
     "Listener",
+    "MeanOverSplits",
     "Reproduction",
+    "ResultTable",
     "Study",
     "StudyCost",
-    "Table",
     "TerminalProgress",
-    "Verdict",
     "claim_grid",
     "duration",
     "figure",

@@ -8,9 +8,9 @@ import numpy as np
 from accord.datasets import info
 from accord.metrics import ReliabilityCurve
 from accord.paper import published
-from accord.paper.claims import Trial, Verdict, decided, decided_on_mean, judged, lower
+from accord.paper.claims import JudgedClaim, Trial, decided, decided_on_mean, judged, lower
 from accord.paper.folds import LEVELS
-from accord.paper.results import Estimate, Results
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -21,10 +21,10 @@ from accord.paper.study import (
     Departure,
     Drawing,
     Group,
-    Model,
     Predictive,
     Source,
     Study,
+    StudyModel,
 )
 from accord.paper.table1 import (
     COSINE,
@@ -39,7 +39,15 @@ from accord.paper.table1 import (
     bvm,
     deep,
 )
-from accord.paper.tables import COSINE_IN_WORDS, LEGEND, Column, Table, by_dataset, ours, printed
+from accord.paper.tables import (
+    COSINE_IN_WORDS,
+    LEGEND,
+    ResultColumn,
+    ResultTable,
+    by_dataset,
+    ours,
+    printed,
+)
 
 __all__ = ["STUDY"]
 
@@ -60,7 +68,7 @@ def _group(recipe: str) -> Group:
         for name, value in RECIPE_NAMES[recipe].items()
         if not name.startswith("variance")  # these networks predict a mean only
     }
-    model = Model("MSE Ensemble", recipe, "MSEEnsembleRegressor", settings, for_dataset=WIDER)
+    model = StudyModel("MSE Ensemble", recipe, "MSEEnsembleRegressor", settings, for_dataset=WIDER)
     return Group(NAME, recipe, PROTOCOL, (model,))
 
 
@@ -87,7 +95,7 @@ DEPARTURES = (
 )
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     """Per recipe, ECE and MCE."""
     note = f"{LEGEND} Errors by jackknife over splits. Scored: Gaussian intervals."
     found = []
@@ -115,7 +123,7 @@ def _suffix(recipe: str) -> str:
     return "" if recipe == PRINTED else "-rate"
 
 
-def _columns(results: Results, measure: str, recipe: str) -> list[Column]:
+def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
     columns = []
     for source in (mse(recipe), deep(recipe)):
         columns += [
@@ -130,13 +138,13 @@ def _columns(results: Results, measure: str, recipe: str) -> list[Column]:
     return columns
 
 
-def claims(results: Results) -> Iterable[Verdict]:
+def claims(results: Results) -> Iterable[JudgedClaim]:
     """The paper's, on its recipe."""
     for predictive in (AS_PRINTED, SMOOTHED):
         yield from _judged(results, PRINTED, predictive, predictive.name)
 
 
-def beyond(results: Results) -> Iterable[Verdict]:
+def beyond(results: Results) -> Iterable[JudgedClaim]:
     """The same with ten times the rate, and with the local tolerance."""
     for recipe, predictive in (
         (RATE, AS_PRINTED),
@@ -147,7 +155,9 @@ def beyond(results: Results) -> Iterable[Verdict]:
         yield from _judged(results, recipe, predictive, f"{predictive.name}, {recipe}")
 
 
-def _judged(results: Results, recipe: str, predictive: Predictive, label: str) -> Iterable[Verdict]:
+def _judged(
+    results: Results, recipe: str, predictive: Predictive, label: str
+) -> Iterable[JudgedClaim]:
     own = bvm(recipe, predictive)
     for measure in ("ece", "mce"):
         yield judged(
@@ -182,7 +192,9 @@ def _share_inside(
     """Whether the stated share of rows lies inside an interval, give or take 5 %."""
     if not results.at(dataset, source):
         return Trial(dataset, "not run")
-    observed = Estimate.over(results.reliability(dataset, source)[:, LEVELS.index(level)].tolist())
+    observed = MeanOverSplits.over(
+        results.reliability(dataset, source)[:, LEVELS.index(level)].tolist()
+    )
     outcome = decided(observed, above=stated - 0.05, below=stated + 0.05)
     text = f"{info(dataset).title}: {100 * observed.value:.0f} % inside {100 * level:.0f} %"
     return Trial(dataset, outcome, text)

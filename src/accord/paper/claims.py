@@ -17,16 +17,16 @@ from typing import Literal
 import numpy as np
 
 from accord.datasets import info
-from accord.paper.results import Estimate, Results
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import Source
 from accord.paper.tables import formatted
 
 __all__ = [
     "LEVEL",
     "RULE",
+    "JudgedClaim",
     "Outcome",
     "Trial",
-    "Verdict",
     "against_printed",
     "counted",
     "decided",
@@ -49,7 +49,7 @@ _OPPOSITE: dict[Outcome, Outcome] = {"holds": "does not hold", "does not hold": 
 
 
 @dataclass(frozen=True)
-class Verdict:
+class JudgedClaim:
     """A claim, what it was tried with, the outcome, and the numbers behind it.
 
     ``predictive`` is "as printed" or "smoothed" for the paper's claims, and says more for ours.
@@ -72,7 +72,11 @@ class Trial:
 
 
 def decided(
-    estimate: Estimate | None, *, above: float = -inf, below: float = inf, level: float = LEVEL
+    estimate: MeanOverSplits | None,
+    *,
+    above: float = -inf,
+    below: float = inf,
+    level: float = LEVEL,
 ) -> Outcome:
     """Whether a quantity lies between two bounds, by its confidence interval.
 
@@ -138,14 +142,14 @@ def against_printed(
     found = results.estimate(dataset, ours, measure)
     if found is None:
         return Trial(dataset, "not run")
-    gap = Estimate(found.value - value, float(np.hypot(found.error, error)), found.n)
-    text = f"{formatted(found)} against {formatted(Estimate(value, error or nan, 1))}"
+    gap = MeanOverSplits(found.value - value, float(np.hypot(found.error, error)), found.n)
+    text = f"{formatted(found)} against {formatted(MeanOverSplits(value, error or nan, 1))}"
     return Trial(dataset, decided(gap, below=0.0, level=level), text)
 
 
 def judged(
     where: str, claim: str, predictive: str, trials: Sequence[Trial], *, needed: int | None = None
-) -> Verdict:
+) -> JudgedClaim:
     """Holds if it does on all datasets, or on as many as needed; open ones may leave it undecided.
 
     A dataset that was not run is as open as one that is undecided.
@@ -163,7 +167,7 @@ def judged(
         outcome = "holds"
     elif n_holds + n_open < needed:
         outcome = "does not hold"
-    return Verdict(where, claim, predictive, outcome, _evidence(trials, by_outcome))
+    return JudgedClaim(where, claim, predictive, outcome, _evidence(trials, by_outcome))
 
 
 def _evidence(trials: Sequence[Trial], by_outcome: dict[Outcome, list[Trial]]) -> str:
@@ -188,34 +192,34 @@ def decided_on_mean(
     where: str,
     claim: str,
     predictive: str,
-    gaps: Sequence[Estimate | None],
+    gaps: Sequence[MeanOverSplits | None],
     *,
     below: float,
-) -> Verdict:
+) -> JudgedClaim:
     """Whether the mean over datasets of a paired difference lies below a bound."""
     found = [gap for gap in gaps if gap is not None]
     if not found:
-        return Verdict(where, claim, predictive, "not run", "")
+        return JudgedClaim(where, claim, predictive, "not run", "")
     error = sqrt(sum(gap.error**2 for gap in found)) / len(found)
-    mean = Estimate(sum(g.value for g in found) / len(found), error, min(g.n for g in found))
+    mean = MeanOverSplits(sum(g.value for g in found) / len(found), error, min(g.n for g in found))
     text = f"mean difference {formatted(mean, 3)}, {len(found)} sets"
-    return Verdict(where, claim, predictive, decided(mean, below=below), text)
+    return JudgedClaim(where, claim, predictive, decided(mean, below=below), text)
 
 
-def fact(where: str, claim: str, predictive: str, holds: bool | None, evidence: str) -> Verdict:
+def fact(where: str, claim: str, predictive: str, holds: bool | None, evidence: str) -> JudgedClaim:
     """A verdict on something that has no spread, such as a formula; None: not run."""
     outcome: Outcome = "not run" if holds is None else "holds" if holds else "does not hold"
-    return Verdict(where, claim, predictive, outcome, evidence)
+    return JudgedClaim(where, claim, predictive, outcome, evidence)
 
 
-def counted(verdicts: Sequence[Verdict]) -> dict[str, int]:
+def counted(verdicts: Sequence[JudgedClaim]) -> dict[str, int]:
     """How many verdicts have each outcome, those that occur."""
     outcomes = [verdict.outcome for verdict in verdicts]
     order = ("holds", "does not hold", "undecided", "not run")
     return {outcome: outcomes.count(outcome) for outcome in order if outcome in outcomes}
 
 
-def to_csv(verdicts: Sequence[Verdict], beyond: Sequence[Verdict]) -> str:
+def to_csv(verdicts: Sequence[JudgedClaim], beyond: Sequence[JudgedClaim]) -> str:
     """One line per claim, for machines; ``of`` says whose claim it is."""
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from accord.datasets import info
 from accord.estimators import RECIPES
 from accord.paper import published
-from accord.paper.claims import LEVEL, Trial, Verdict, decided, judged, lower
+from accord.paper.claims import LEVEL, JudgedClaim, Trial, decided, judged, lower
 from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
@@ -26,13 +26,21 @@ from accord.paper.study import (
     Departure,
     Drawing,
     Group,
-    Model,
     Predictive,
     Protocol,
     Source,
     Study,
+    StudyModel,
 )
-from accord.paper.tables import GAUSSIAN, LEGEND, MIXTURE, Column, Entry, Table, by_dataset
+from accord.paper.tables import (
+    GAUSSIAN,
+    LEGEND,
+    MIXTURE,
+    Entry,
+    ResultColumn,
+    ResultTable,
+    by_dataset,
+)
 
 __all__ = ["DATASETS", "INSIDE", "OUTSIDE", "STUDY", "at_tolerance"]
 
@@ -54,13 +62,15 @@ def at_tolerance(share: float, rows: str, predictive: Predictive) -> Source:
     return Source(NAME, f"BVM ε = {share:g}", rows, predictive.name)
 
 
-def _model(method: str, rows: str, settings: Mapping[str, Any], *predictives: Predictive) -> Model:
-    return Model(method, rows, "BVMRegressor", {**_SETTINGS, **settings}, predictives)
+def _model(
+    method: str, rows: str, settings: Mapping[str, Any], *predictives: Predictive
+) -> StudyModel:
+    return StudyModel(method, rows, "BVMRegressor", {**_SETTINGS, **settings}, predictives)
 
 
-def _sweep(rows: str) -> tuple[Model, ...]:
+def _sweep(rows: str) -> tuple[StudyModel, ...]:
     return (
-        Model("Deep Ensembles", rows, "DeepEnsembleRegressor", _SETTINGS),
+        StudyModel("Deep Ensembles", rows, "DeepEnsembleRegressor", _SETTINGS),
         *(
             _model(f"BVM ε = {share:g}", rows, {"tolerance": f"{100 * share:g}%"}, *_BOTH)
             for share in SHARES
@@ -69,7 +79,7 @@ def _sweep(rows: str) -> tuple[Model, ...]:
     )
 
 
-def _families(rows: str) -> tuple[Model, ...]:
+def _families(rows: str) -> tuple[StudyModel, ...]:
     laplace = {"family": "laplace"}
     heads = ("mean_head", "target_scaling")
     evidential = {
@@ -80,11 +90,11 @@ def _families(rows: str) -> tuple[Model, ...]:
     return (
         _model("Laplace NLL", rows, {**laplace, "tolerance": 0.0}, PLAIN),
         _model("Laplace BVM", rows, {**laplace, "tolerance": "1%"}, *_BOTH),
-        Model("evidential", rows, "EvidentialRegressor", evidential),
+        StudyModel("evidential", rows, "EvidentialRegressor", evidential),
     )
 
 
-def _chosen(rows: str) -> tuple[Model, ...]:
+def _chosen(rows: str) -> tuple[StudyModel, ...]:
     return (
         _model("BVM validated ε", rows, {"tolerance": "validate"}, SMOOTHED),
         _model("BVM robust ε", rows, {"tolerance": "robust"}, SMOOTHED),
@@ -101,7 +111,7 @@ _POST_HOC: dict[str, Literal["variance", "layers"] | None] = {
 }
 
 
-def _post_hoc(rows: str) -> Model:
+def _post_hoc(rows: str) -> StudyModel:
     """One training, calibrated in several ways on the same held-out rows."""
     predictives = tuple(
         Predictive(predictive.name + suffix, predictive.settings, recalibration)
@@ -162,7 +172,7 @@ DEPARTURES = (
 )
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     """The sweep, the choices, the likelihoods and the calibration after training."""
     found = []
     for rows in _SCHEMES:
@@ -236,9 +246,9 @@ def _table(
     title: str,
     sources: Mapping[str, Source],
     measure: str = "nll",
-) -> Table:
+) -> ResultTable:
     columns = [
-        Column(
+        ResultColumn(
             heading,
             tuple(
                 Entry(d, measure, source, results.estimate(d, source, measure), None)
@@ -252,7 +262,7 @@ def _table(
     return by_dataset(full, f"Discussion: {title}", note, columns, sizes=False)
 
 
-def claims(results: Results) -> Iterable[Verdict]:
+def claims(results: Results) -> Iterable[JudgedClaim]:
     """The paper's, and those that it cites."""
     for predictive in _BOTH:
         own = predictive.name
@@ -302,7 +312,7 @@ def claims(results: Results) -> Iterable[Verdict]:
         )
 
 
-def beyond(results: Results) -> Iterable[Verdict]:
+def beyond(results: Results) -> Iterable[JudgedClaim]:
     """What each way to choose ε gains on outliers over NLL, and costs on random rows."""
     for label, outside in list(_choices(OUTSIDE).items())[1:]:
         inside = _choices(INSIDE)[label]

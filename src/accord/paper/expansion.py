@@ -15,21 +15,21 @@ from collections.abc import Iterable
 import numpy as np
 
 from accord._types import Floats
-from accord.paper.claims import Verdict, fact
-from accord.paper.results import Estimate, Results
+from accord.paper.claims import JudgedClaim, fact
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import (
     AS_PRINTED,
     SMOOTHED,
     Departure,
     Drawing,
     Group,
-    Model,
     Predictive,
     Protocol,
     Source,
     Study,
+    StudyModel,
 )
-from accord.paper.tables import Column, Entry, Table
+from accord.paper.tables import Entry, ResultColumn, ResultTable
 
 __all__ = ["STUDY", "checked", "expansion", "loss", "population_std"]
 
@@ -134,21 +134,21 @@ _ROWS = {
 }
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     """The quantities of the check."""
     entries = tuple(Entry(DATASET, key, EXACT, _once(results, key), None) for key in _ROWS)
     note = "By quadrature and the exact loss in double precision."
     title = "Appendix B, the expansion checked"
-    columns = (Column("value", entries),)
-    return [Table("expansion", title, note, "quantity", tuple(_ROWS.values()), columns)]
+    columns = (ResultColumn("value", entries),)
+    return [ResultTable("expansion", title, note, "quantity", tuple(_ROWS.values()), columns)]
 
 
-def _once(results: Results, measure: str) -> Estimate | None:
+def _once(results: Results, measure: str) -> MeanOverSplits | None:
     found = results.estimate(DATASET, EXACT, measure)
-    return found and Estimate(found.value, math.nan, 1)
+    return found and MeanOverSplits(found.value, math.nan, 1)
 
 
-def claims(results: Results) -> Iterable[Verdict]:
+def claims(results: Results) -> Iterable[JudgedClaim]:
     """The paper's; a formula has no spread, so that nothing is undecided."""
     records = results.at(DATASET, EXACT)
     found = records[0].measures if records else None
@@ -165,7 +165,7 @@ def claims(results: Results) -> Iterable[Verdict]:
         yield _grows(found, predictive)
 
 
-def _grows(found: dict[str, float] | None, predictive: Predictive) -> Verdict:
+def _grows(found: dict[str, float] | None, predictive: Predictive) -> JudgedClaim:
     """As printed, σ is the networks' own; smoothed, the predictive's, √(σ² + ε²/3)."""
     claim = "the predicted σ grows with ε (least loss at μ = t, σ = ε/√3)"
     if found is None:
@@ -218,7 +218,7 @@ STUDY = Study(
             NAME,
             "formula",
             Protocol("formula", (DATASET,), splits=1, quick_splits=1),
-            (Model(EXACT.method, EXACT.recipe, "", {}, (Predictive(EXACT.predictive),)),),
+            (StudyModel(EXACT.method, EXACT.recipe, "", {}, (Predictive(EXACT.predictive),)),),
             formula=checked,
         ),
     ),

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from accord.datasets import info
 from accord.paper import published
-from accord.paper.claims import RULE, Verdict, counted
+from accord.paper.claims import RULE, JudgedClaim, counted
 from accord.paper.published import Figure
 from accord.paper.records import write_whole
-from accord.paper.results import Estimate
+from accord.paper.results import MeanOverSplits
 from accord.paper.runner import duration
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
 from accord.paper.tables import formatted
 
 if TYPE_CHECKING:
-    from accord.paper.reproduction import Part, Reproduction
+    from accord.paper.reproduction import Reproduction, StudyResult
 
 __all__ = [
     "BEYOND",
@@ -46,12 +46,12 @@ class Row(NamedTuple):
 
     where: str
     claim: str
-    verdicts: tuple[Verdict | None, Verdict | None]
+    verdicts: tuple[JudgedClaim | None, JudgedClaim | None]
 
 
-def claim_grid(verdicts: Sequence[Verdict]) -> list[Row]:
+def claim_grid(verdicts: Sequence[JudgedClaim]) -> list[Row]:
     """The paper's claims down, {as printed, smoothed} across."""
-    found: dict[tuple[str, str], dict[str, Verdict]] = {}
+    found: dict[tuple[str, str], dict[str, JudgedClaim]] = {}
     for verdict in verdicts:
         found.setdefault((verdict.where, verdict.claim), {})[verdict.predictive] = verdict
     return [
@@ -60,7 +60,7 @@ def claim_grid(verdicts: Sequence[Verdict]) -> list[Row]:
     ]
 
 
-def group_sentences(parts: Sequence["Part"]) -> list[str]:
+def group_sentences(parts: Sequence["StudyResult"]) -> list[str]:
     """Per study, what it asks and how many of its claims hold under each predictive.
 
     For example "Table 3. Is BVM better than Deep Ensembles on outliers? As printed, 0 of 2 claims
@@ -78,7 +78,7 @@ def group_sentences(parts: Sequence["Part"]) -> list[str]:
     return sentences
 
 
-def _holding(verdicts: Sequence[Verdict], words: str = "") -> str:
+def _holding(verdicts: Sequence[JudgedClaim], words: str = "") -> str:
     """How many hold, and in parentheses what is open."""
     counts = counted(verdicts)
     still = [f"{counts[o]} {o}" for o in ("undecided", "not run") if o in counts]
@@ -119,7 +119,7 @@ def _grid(rows: Sequence[Row]) -> str:
     return _table(lines)
 
 
-def _study(part: "Part") -> list[str]:
+def _study(part: "StudyResult") -> list[str]:
     departures = [["paper says", "we do", "why"]]
     departures += [[d.paper, d.ours, d.why] for d in part.study.departures]
     return [
@@ -133,7 +133,7 @@ def _study(part: "Part") -> list[str]:
     ]
 
 
-def _evidence(verdicts: Sequence[Verdict]) -> str:
+def _evidence(verdicts: Sequence[JudgedClaim]) -> str:
     lines = [["where", "claim", "tried with", "verdict", "evidence"]]
     lines += [[v.where, v.claim, v.predictive, f"**{v.outcome}**", v.evidence] for v in verdicts]
     return _table(lines)
@@ -171,7 +171,7 @@ _COLUMNS: tuple[tuple[str, str, Source | str], ...] = (
         Source("table1", "BVM", "rate 3e-3", LOCAL.name),
     ),
 )
-Numbers = dict[tuple[str, str, str, str], Estimate]
+Numbers = dict[tuple[str, str, str, str], MeanOverSplits]
 
 
 def results_table(folder: Path) -> str:
@@ -211,13 +211,13 @@ def _numbers(path: Path) -> Numbers:
         }
 
 
-def _estimate(row: dict[str, str]) -> Estimate:
+def _estimate(row: dict[str, str]) -> MeanOverSplits:
     error = float(row["standard_error"]) if row["standard_error"] else math.nan
-    return Estimate(float(row["value"]), error, int(row["splits"]))
+    return MeanOverSplits(float(row["value"]), error, int(row["splits"]))
 
 
 def _cell(numbers: Numbers, dataset: str, source: Source | str) -> str:
-    number: Estimate | Figure | None
+    number: MeanOverSplits | Figure | None
     if isinstance(source, Source):
         number = numbers.get((dataset, source.method, source.recipe, source.predictive))
     else:

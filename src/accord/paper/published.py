@@ -6,9 +6,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-__all__ = ["Figure", "Table", "datasets", "figure", "is_grey", "methods"]
+__all__ = ["Figure", "PrintedTable", "datasets", "figure", "is_grey", "methods"]
 
-Table = Literal["table1", "table2", "table3", "calibration"]
+PrintedTable = Literal["table1", "table2", "table3", "calibration"]
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,9 @@ class Figure:
         return float(10.0**-self.decimals / 12**0.5)
 
 
-def figure(table: Table, dataset: str, measure: str, method: str | None = None) -> Figure | None:
+def figure(
+    table: PrintedTable, dataset: str, measure: str, method: str | None = None
+) -> Figure | None:
     """What was published, or None where the paper prints nothing.
 
     Args:
@@ -54,7 +56,7 @@ def figure(table: Table, dataset: str, measure: str, method: str | None = None) 
     return Figure(float(entry), None, decimals, single=table in ("table2", "table3"))
 
 
-def methods(table: Table, measure: str) -> list[str]:
+def methods(table: PrintedTable, measure: str) -> list[str]:
     """The table's columns for a measure.
 
     Example:
@@ -65,7 +67,7 @@ def methods(table: Table, measure: str) -> list[str]:
     return list(first[measure])
 
 
-def datasets(table: Table) -> list[str]:
+def datasets(table: PrintedTable) -> list[str]:
     """The table's rows."""
     return list(_printed()[table])
 

@@ -13,14 +13,22 @@ from typing import Any
 from accord._version import __version__
 from accord.datasets import load
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
-from accord.paper.claims import Verdict, counted, to_csv
+from accord.paper.claims import JudgedClaim, counted, to_csv
 from accord.paper.records import LIBRARIES, RecordStore, write_whole
 from accord.paper.results import Results
 from accord.paper.runner import Listener, Silent, duration, run
 from accord.paper.study import Study
-from accord.paper.tables import Table
+from accord.paper.tables import ResultTable
 
-__all__ = ["STUDIES", "Drawn", "Part", "Reproduction", "StudyCost", "reproduce", "study_named"]
+__all__ = [
+    "STUDIES",
+    "Drawn",
+    "Reproduction",
+    "StudyCost",
+    "StudyResult",
+    "reproduce",
+    "study_named",
+]
 
 STUDIES: tuple[Study, ...] = tuple(
     module.STUDY for module in (toy, table1, calibration, table2, table3, discussion, expansion)
@@ -60,13 +68,13 @@ class Drawn:
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyResult:
     """What came out of one study."""
 
     study: Study
-    tables: tuple[Table, ...]
-    claims: tuple[Verdict, ...]
-    beyond: tuple[Verdict, ...]
+    tables: tuple[ResultTable, ...]
+    claims: tuple[JudgedClaim, ...]
+    beyond: tuple[JudgedClaim, ...]
     figures: tuple[Drawn, ...]
 
 
@@ -74,23 +82,23 @@ class Part:
 class Reproduction:
     """All that came out, study by study, and what it cost."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[StudyResult, ...]
     quick: bool
     costs: tuple[StudyCost, ...]
     failed: tuple[str, ...]
     summary: dict[str, Any]
 
     @property
-    def tables(self) -> tuple[Table, ...]:
+    def tables(self) -> tuple[ResultTable, ...]:
         return tuple(table for part in self.parts for table in part.tables)
 
     @property
-    def claims(self) -> tuple[Verdict, ...]:
+    def claims(self) -> tuple[JudgedClaim, ...]:
         """Verdicts on what the paper says."""
         return tuple(verdict for part in self.parts for verdict in part.claims)
 
     @property
-    def beyond(self) -> tuple[Verdict, ...]:
+    def beyond(self) -> tuple[JudgedClaim, ...]:
         """Verdicts on what it does not say: other recipes, the local tolerance."""
         return tuple(verdict for part in self.parts for verdict in part.beyond)
 
@@ -160,7 +168,7 @@ def _outcome(
     code: str,
 ) -> Reproduction:
     parts = tuple(
-        Part(
+        StudyResult(
             study,
             tuple(study.tables(results)),
             tuple(study.claims(results)),
@@ -202,7 +210,7 @@ def _write(outcome: Reproduction, folder: Path) -> None:
 
 
 def _summary(
-    parts: Sequence[Part],
+    parts: Sequence[StudyResult],
     quick: bool,
     costs: Sequence[StudyCost],
     failed: Sequence[str],

@@ -13,14 +13,14 @@ from accord.paper.published import Figure
 from accord.paper.records import Record
 from accord.paper.study import Source
 
-__all__ = ["Estimate", "Results", "jackknife", "paired_difference", "standard_errors_apart"]
+__all__ = ["MeanOverSplits", "Results", "jackknife", "paired_difference", "standard_errors_apart"]
 
 _Statistic = Literal["mean", "max"]
 _CALIBRATION: dict[str, _Statistic] = {"ece": "mean", "mce": "max"}
 
 
 @dataclass(frozen=True)
-class Estimate:
+class MeanOverSplits:
     """A mean over n splits and its standard error (NaN for a single split)."""
 
     value: float
@@ -28,7 +28,7 @@ class Estimate:
     n: int
 
     @classmethod
-    def over(cls, values: Sequence[float]) -> "Estimate":
+    def over(cls, values: Sequence[float]) -> "MeanOverSplits":
         """Mean and standard error s/√n of per-split values.
 
         Example:
@@ -40,7 +40,7 @@ class Estimate:
         return cls(float(sample.mean()), error, len(sample))
 
 
-def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Estimate:
+def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> MeanOverSplits:
     """Mean of the per-split differences: what the splits share cancels.
 
     Example:
@@ -49,10 +49,10 @@ def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> Estimat
     """
     if len(ours) != len(theirs):
         raise ValueError(f"both sides must have the same splits, got {len(ours)}, {len(theirs)}.")
-    return Estimate.over(np.subtract(ours, theirs).tolist())
+    return MeanOverSplits.over(np.subtract(ours, theirs).tolist())
 
 
-def standard_errors_apart(ours: Estimate, printed: Figure) -> float:
+def standard_errors_apart(ours: MeanOverSplits, printed: Figure) -> float:
     """(ours − published) in combined standard errors.
 
     The combination is √(s² + s_p² + r²): our standard error, the published one, and what printing
@@ -70,7 +70,7 @@ def standard_errors_apart(ours: Estimate, printed: Figure) -> float:
     return (ours.value - printed.value) / combined if isfinite(combined) else nan
 
 
-def jackknife(curves: Floats, statistic: _Statistic, minus: Floats | None = None) -> Estimate:
+def jackknife(curves: Floats, statistic: _Statistic, minus: Floats | None = None) -> MeanOverSplits:
     """Calibration error of the mean reliability curve, its standard error by leaving out splits.
 
     ``curves`` holds each split's observed − expected fractions at the levels. The statistic is that
@@ -89,9 +89,9 @@ def jackknife(curves: Floats, statistic: _Statistic, minus: Floats | None = None
         theirs, their_replicates = _left_out(minus, statistic)
         value, replicates = value - theirs, replicates - their_replicates
     if n < 2:
-        return Estimate(value, nan, n)
+        return MeanOverSplits(value, nan, n)
     error = sqrt((n - 1) / n * float(((replicates - replicates.mean()) ** 2).sum()))
-    return Estimate(value, error, n)
+    return MeanOverSplits(value, error, n)
 
 
 def _left_out(curves: Floats, statistic: _Statistic) -> tuple[float, Floats]:
@@ -119,18 +119,18 @@ class Results:
         """The records of all splits; none if they are not there."""
         return list(self._by_place.get((dataset, source), {}).values())
 
-    def estimate(self, dataset: str, source: Source, measure: str) -> Estimate | None:
+    def estimate(self, dataset: str, source: Source, measure: str) -> MeanOverSplits | None:
         """Mean over the splits; the calibration errors ``ece`` and ``mce`` of the mean curve."""
         records = self.at(dataset, source)
         if not records:
             return None
         if measure in _CALIBRATION:
             return jackknife(_gaps(records), _CALIBRATION[measure])
-        return Estimate.over([record.measures[measure] for record in records])
+        return MeanOverSplits.over([record.measures[measure] for record in records])
 
     def difference(
         self, dataset: str, ours: Source, theirs: Source, measure: str
-    ) -> Estimate | None:
+    ) -> MeanOverSplits | None:
         """Mean of ours − theirs over the splits that both have."""
         pairs = self.pairs(dataset, ours, theirs)
         if not pairs:

@@ -21,7 +21,7 @@ from accord.calibration import Recalibrated
 from accord.datasets import info
 from accord.paper.folds import Fold, curves, folds, measures
 from accord.paper.records import Cell, Record, RecordStore, fingerprint
-from accord.paper.study import Group, Model, Predictive, Source, Study
+from accord.paper.study import Group, Predictive, Source, Study, StudyModel
 from accord.training import EpochReport
 
 __all__ = ["Outcome", "Stack", "cells_of", "missing", "records_of", "run_stack", "stacks_of"]
@@ -104,7 +104,7 @@ def _cut(stack: Stack) -> list[Stack]:
     return [replace(stack, splits=stack.splits[start : start + size]) for start in starts]
 
 
-def cells_of(stack: Stack) -> Iterator[tuple[Model, Predictive, Cell]]:
+def cells_of(stack: Stack) -> Iterator[tuple[StudyModel, Predictive, Cell]]:
     """The questions that a stack answers, each with the model and the predictive that answer it."""
     group = stack.group
     data = [file.sha256 for file in info(stack.dataset).files]
@@ -219,7 +219,7 @@ def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answe
     return answers
 
 
-def _job(model: Model, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
+def _job(model: StudyModel, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> tuple[Any, ...]:
     """The model's estimator with its rows; the split's number is its seed."""
     kind = getattr(estimators, model.estimator)
     settings = {**model.settings_on(dataset), **chosen}
@@ -228,7 +228,7 @@ def _job(model: Model, dataset: str, fold: Fold, chosen: Mapping[str, Any]) -> t
     return estimator, fold.X_train[train], fold.y_train[train]
 
 
-def _parted(model: Model, fold: Fold) -> tuple[Indices, Indices]:
+def _parted(model: StudyModel, fold: Fold) -> tuple[Indices, Indices]:
     """The rows to train on, and those that the model holds out."""
     n = len(fold.y_train)
     order = np.arange(n)
@@ -238,7 +238,7 @@ def _parted(model: Model, fold: Fold) -> tuple[Indices, Indices]:
     return np.sort(order[:n_train]), np.sort(order[n_train:])
 
 
-def _recalibrated(estimator: Any, model: Model, predictive: Predictive, fold: Fold) -> Any:
+def _recalibrated(estimator: Any, model: StudyModel, predictive: Predictive, fold: Fold) -> Any:
     """The trained model as it is, or recalibrated on the rows that it holds out."""
     if predictive.recalibration is None:
         return estimator
@@ -249,7 +249,9 @@ def _recalibrated(estimator: Any, model: Model, predictive: Predictive, fold: Fo
     return around.fit(fold.X_train[rows], fold.y_train[rows])
 
 
-def _chosen(model: Model, stack: Stack, store: RecordStore, counter: _Counter) -> Mapping[str, Any]:
+def _chosen(
+    model: StudyModel, stack: Stack, store: RecordStore, counter: _Counter
+) -> Mapping[str, Any]:
     """What the first split chose, for all of them: from its record, or by fitting it.
 
     The first split alone is simply fitted, and chooses on the way.
@@ -264,7 +266,7 @@ def _chosen(model: Model, stack: Stack, store: RecordStore, counter: _Counter) -
     return {name: getattr(estimator, f"{name}_") for name in model.chosen_once}
 
 
-def _notes(model: Model, estimator: Any) -> dict[str, Any]:
+def _notes(model: StudyModel, estimator: Any) -> dict[str, Any]:
     """What the estimator chose for itself, and how often a network had to be started again."""
     notes = {name: getattr(estimator, f"{name}_") for name in model.chosen_once}
     if (tolerance := getattr(estimator, "tolerance_", None)) is not None:
@@ -274,7 +276,7 @@ def _notes(model: Model, estimator: Any) -> dict[str, Any]:
     return notes
 
 
-def _cost(model: Model, dataset: str, n_splits: int) -> float:
+def _cost(model: StudyModel, dataset: str, n_splits: int) -> float:
     """Steps × (fixed part + part per network); the constants were measured on one slow core."""
     settings, n = model.settings_on(dataset), info(dataset).n
     epochs, batch = int(settings.get("epochs", 1)), int(settings.get("batch_size", 32))

@@ -15,9 +15,9 @@ from accord.datasets import info
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from accord.paper.claims import Verdict
+    from accord.paper.claims import JudgedClaim
     from accord.paper.results import Results
-    from accord.paper.tables import Table
+    from accord.paper.tables import ResultTable
 
 __all__ = [
     "AS_PRINTED",
@@ -32,12 +32,12 @@ __all__ = [
     "Departure",
     "Drawing",
     "Group",
-    "Model",
     "Predictive",
     "Protocol",
     "Scheme",
     "Source",
     "Study",
+    "StudyModel",
 ]
 
 LARGE = 5_000  # rows
@@ -78,7 +78,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Model:
+class StudyModel:
     """A method by one recipe: an estimator of :mod:`accord.estimators`, trained once per split.
 
     ``for_dataset`` replaces settings on single datasets; ``chosen_once`` names settings that the
@@ -138,7 +138,7 @@ class Group:
     study: str
     name: str
     protocol: Protocol
-    models: tuple[Model, ...]
+    models: tuple[StudyModel, ...]
     slow: bool = False
     formula: Formula | None = None
 
@@ -208,7 +208,7 @@ class Study:
     about: str
     departures: tuple[Departure, ...]
     groups: tuple[Group, ...]
-    tables: Callable[["Results"], Sequence["Table"]]
-    claims: Callable[["Results"], Iterable["Verdict"]]
-    beyond: Callable[["Results"], Iterable["Verdict"]] = _nothing
+    tables: Callable[["Results"], Sequence["ResultTable"]]
+    claims: Callable[["Results"], Iterable["JudgedClaim"]]
+    beyond: Callable[["Results"], Iterable["JudgedClaim"]] = _nothing
     figures: Callable[["Results"], Sequence[Drawing]] = _nothing

@@ -7,7 +7,7 @@ from typing import Any
 from accord.datasets import info
 from accord.estimators import RECIPES
 from accord.paper import published
-from accord.paper.claims import LEVEL, Trial, Verdict, against_printed, judged, lower, not_lower
+from accord.paper.claims import LEVEL, JudgedClaim, Trial, against_printed, judged, lower, not_lower
 from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
@@ -20,19 +20,19 @@ from accord.paper.study import (
     SMOOTHING,
     Departure,
     Group,
-    Model,
     Predictive,
     Protocol,
     Source,
     Study,
+    StudyModel,
 )
 from accord.paper.tables import (
     COSINE_IN_WORDS,
     GAUSSIAN,
     LEGEND,
     MIXTURE,
-    Column,
-    Table,
+    ResultColumn,
+    ResultTable,
     by_dataset,
     ours,
     printed,
@@ -88,10 +88,12 @@ MC_DROPOUT = Source(NAME, "MC-dropout", "its own")
 def _group(recipe: str) -> Group:
     """Deep Ensembles and, but for our own recipe, BVM with the paper's tolerance."""
     settings = RECIPE_NAMES[recipe]
-    models = [Model("Deep Ensembles", recipe, "DeepEnsembleRegressor", settings, for_dataset=WIDER)]
+    models = [
+        StudyModel("Deep Ensembles", recipe, "DeepEnsembleRegressor", settings, for_dataset=WIDER)
+    ]
     if recipe != COSINE:
         models.append(
-            Model(
+            StudyModel(
                 "BVM",
                 recipe,
                 "BVMRegressor",
@@ -105,12 +107,12 @@ def _group(recipe: str) -> Group:
 
 def _local_group(recipe: str) -> Group:
     settings = {**RECIPE_NAMES[recipe], "tolerance": "local"}
-    model = Model("BVM", recipe, "BVMRegressor", settings, (LOCAL,), for_dataset=WIDER)
+    model = StudyModel("BVM", recipe, "BVMRegressor", settings, (LOCAL,), for_dataset=WIDER)
     return Group(NAME, f"{recipe}, local tolerance", PROTOCOL, (model,))
 
 
 def _rival(source: Source, estimator: str, settings: Mapping[str, Any], **more: Any) -> Group:
-    model = Model(source.method, source.recipe, estimator, settings, for_dataset=WIDER, **more)
+    model = StudyModel(source.method, source.recipe, estimator, settings, for_dataset=WIDER, **more)
     return Group(NAME, source.method, PROTOCOL, (model,), slow=True)
 
 
@@ -155,7 +157,7 @@ DEPARTURES = (
 )
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     """Per measure, the printed recipe; then ten times its rate, ours, and the mixture's NLL."""
     found = []
     for recipe, words, suffix in (
@@ -172,7 +174,7 @@ def tables(results: Results) -> list[Table]:
     return [*found, _beyond_table(results), _mixture_table(results)]
 
 
-def _rival_columns(results: Results, measure: str) -> list[Column]:
+def _rival_columns(results: Results, measure: str) -> list[ResultColumn]:
     columns = []
     for source in (PBP, MC_DROPOUT):
         columns += [
@@ -182,7 +184,7 @@ def _rival_columns(results: Results, measure: str) -> list[Column]:
     return columns
 
 
-def _columns(results: Results, measure: str, recipe: str) -> list[Column]:
+def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
     return [
         printed("Deep Ensembles, paper", "table1", measure, "Deep Ensembles"),
         ours("Deep Ensembles, ours", results, "table1", measure, deep(recipe)),
@@ -192,7 +194,7 @@ def _columns(results: Results, measure: str, recipe: str) -> list[Column]:
     ]
 
 
-def _beyond_table(results: Results) -> Table:
+def _beyond_table(results: Results) -> ResultTable:
     columns = [
         *(
             ours(f"local, {recipe}", results, "table1", "nll", bvm(recipe, LOCAL), compared=False)
@@ -205,7 +207,7 @@ def _beyond_table(results: Results) -> Table:
     return by_dataset("table1-nll-ours", title, note, columns)
 
 
-def _mixture_table(results: Results) -> Table:
+def _mixture_table(results: Results) -> ResultTable:
     sources = {
         "Deep Ensembles, printed": deep(PRINTED),
         "BVM smoothed, printed": bvm(PRINTED, SMOOTHED),
@@ -222,13 +224,15 @@ def _mixture_table(results: Results) -> Table:
     return by_dataset("table1-mixture", title, f"{LEGEND} {MIXTURE}", columns)
 
 
-def claims(results: Results) -> Iterable[Verdict]:
+def claims(results: Results) -> Iterable[JudgedClaim]:
     """The paper's, on its recipe."""
     for predictive in (AS_PRINTED, SMOOTHED):
         yield from _judged(results, PRINTED, predictive, predictive.name)
 
 
-def _judged(results: Results, recipe: str, predictive: Predictive, label: str) -> Iterable[Verdict]:
+def _judged(
+    results: Results, recipe: str, predictive: Predictive, label: str
+) -> Iterable[JudgedClaim]:
     own = bvm(recipe, predictive)
     yield judged(
         "Table 1",
@@ -272,7 +276,7 @@ def _printed_losses() -> int:
     )
 
 
-def beyond(results: Results) -> Iterable[Verdict]:
+def beyond(results: Results) -> Iterable[JudgedClaim]:
     """The same with ten times the rate, and what our own tolerance reaches."""
     for predictive in (AS_PRINTED, SMOOTHED):
         yield from _judged(results, RATE, predictive, f"{predictive.name}, {RATE}")

@@ -9,8 +9,8 @@ from accord.datasets import load
 from accord.distributions import Normal
 from accord.estimators import RECIPES
 from accord.paper import published
-from accord.paper.claims import Trial, Verdict, decided, judged, lower
-from accord.paper.results import Estimate, Results
+from accord.paper.claims import JudgedClaim, Trial, decided, judged, lower
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -22,13 +22,13 @@ from accord.paper.study import (
     Departure,
     Drawing,
     Group,
-    Model,
     Predictive,
     Protocol,
     Source,
     Study,
+    StudyModel,
 )
-from accord.paper.tables import GAUSSIAN, Table, by_source, formatted
+from accord.paper.tables import GAUSSIAN, ResultTable, by_source, formatted
 
 __all__ = ["STUDY", "bvm", "deep"]
 
@@ -58,9 +58,9 @@ def _group(heads: str) -> Group:
         heads,
         PROTOCOL,
         (
-            Model("Deep Ensembles", heads, "DeepEnsembleRegressor", settings),
+            StudyModel("Deep Ensembles", heads, "DeepEnsembleRegressor", settings),
             *(
-                Model(
+                StudyModel(
                     method,
                     heads,
                     "BVMRegressor",
@@ -73,7 +73,9 @@ def _group(heads: str) -> Group:
     )
 
 
-_LOCAL = Model("BVM", SIGMOID, "BVMRegressor", {**HEADS[SIGMOID], "tolerance": "local"}, (LOCAL,))
+_LOCAL = StudyModel(
+    "BVM", SIGMOID, "BVMRegressor", {**HEADS[SIGMOID], "tolerance": "local"}, (LOCAL,)
+)
 DEPARTURES = (
     Departure(
         "states sigmoid outputs for the UCI sets only",
@@ -110,7 +112,7 @@ def _rows(heads: str) -> dict[str, Source]:
     return rows
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     """One per choice of heads."""
     note = (
         "Mean ± standard error over seeds; † more than two combined standard errors from the "
@@ -145,19 +147,21 @@ def _nearer(results: Results) -> str:
     return f"{words} The {nearest} is nearer."
 
 
-def claims(results: Results) -> Iterable[Verdict]:
+def claims(results: Results) -> Iterable[JudgedClaim]:
     """The paper's, with the heads that it states elsewhere."""
     for predictive in (AS_PRINTED, SMOOTHED):
         yield from _judged(results, SIGMOID, predictive, predictive.name)
 
 
-def beyond(results: Results) -> Iterable[Verdict]:
+def beyond(results: Results) -> Iterable[JudgedClaim]:
     """The same with an identity mean."""
     for predictive in (AS_PRINTED, SMOOTHED):
         yield from _judged(results, IDENTITY, predictive, f"{predictive.name}, {IDENTITY}")
 
 
-def _judged(results: Results, heads: str, predictive: Predictive, label: str) -> Iterable[Verdict]:
+def _judged(
+    results: Results, heads: str, predictive: Predictive, label: str
+) -> Iterable[JudgedClaim]:
     small, large = (bvm(method, heads, predictive) for method in (SMALL, LARGE))
     yield judged(
         "Table 2",
@@ -194,7 +198,7 @@ def _alike(results: Results, one: Source, other: Source) -> Trial:
     if not pairs:
         return Trial(DATASET, "not run")
     ratios = [log(a.measures["width95"] / b.measures["width95"]) for a, b in pairs]
-    ratio = Estimate.over(ratios)
+    ratio = MeanOverSplits.over(ratios)
     outcome = decided(ratio, above=-log(1.25), below=log(1.25))
     return Trial(DATASET, outcome, f"ratio of widths {np.exp(ratio.value):.2f}")
 

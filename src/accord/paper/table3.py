@@ -10,8 +10,8 @@ from accord.estimators import RECIPES
 from accord.paper import published
 from accord.paper.claims import (
     LEVEL,
+    JudgedClaim,
     Trial,
-    Verdict,
     against_printed,
     decided,
     judged,
@@ -29,20 +29,20 @@ from accord.paper.study import (
     Departure,
     Drawing,
     Group,
-    Model,
     Predictive,
     Protocol,
     Source,
     Study,
+    StudyModel,
 )
 from accord.paper.tables import (
     COSINE_IN_WORDS,
     GAUSSIAN,
     LEGEND,
     MIXTURE,
-    Column,
     Entry,
-    Table,
+    ResultColumn,
+    ResultTable,
     by_dataset,
     formatted,
     ours,
@@ -78,7 +78,7 @@ def deep(recipe: str = PRINTED) -> Source:
     return Source(NAME, "Deep Ensembles", recipe)
 
 
-def _group(name: str, recipe: str, protocol: Protocol, models: Sequence[Model]) -> Group:
+def _group(name: str, recipe: str, protocol: Protocol, models: Sequence[StudyModel]) -> Group:
     settings = {
         PRINTED: RECIPES["table3"],
         FLOORED: {**RECIPES["table3"], "variance_floor": 1e-6},
@@ -92,10 +92,10 @@ def _group(name: str, recipe: str, protocol: Protocol, models: Sequence[Model]) 
 
 _TICKS = (-30, -10, -3, -1, -0.5, 0, 0.5, 1, 3, 10, 30, 100)
 _PAPER = (AS_PRINTED, SMOOTHED)
-_DEEP = Model("Deep Ensembles", "", "DeepEnsembleRegressor", {})
-_BVM = Model("BVM", "", "BVMRegressor", {"tolerance": "1%"}, _PAPER)
-_BVM_LARGER = Model(LARGER, "", "BVMRegressor", {"tolerance": "10%"}, _PAPER)
-_BVM_LOCAL = Model("BVM", "", "BVMRegressor", {"tolerance": "local"}, (LOCAL,))
+_DEEP = StudyModel("Deep Ensembles", "", "DeepEnsembleRegressor", {})
+_BVM = StudyModel("BVM", "", "BVMRegressor", {"tolerance": "1%"}, _PAPER)
+_BVM_LARGER = StudyModel(LARGER, "", "BVMRegressor", {"tolerance": "10%"}, _PAPER)
+_BVM_LOCAL = StudyModel("BVM", "", "BVMRegressor", {"tolerance": "local"}, (LOCAL,))
 GROUPS = (
     _group("ensembles", PRINTED, PROTOCOL, (_DEEP, _BVM, _BVM_LARGER)),
     _group("variance floor", FLOORED, _FEWER, (_DEEP, _BVM)),
@@ -148,7 +148,7 @@ _MIXTURE = {
 }
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     """The paper's table; its shifts; a larger ε and the floor; ours; the mixture's NLL."""
     single = "The published numbers are of one run, taken to vary as one of ours does."
     note = f"{LEGEND} {single} {GAUSSIAN} Shaded by the paper: {_titles(GREY)}."
@@ -187,7 +187,7 @@ def _plain(
     sources: dict[str, Source],
     results: Results,
     measure: str = "nll",
-) -> Table:
+) -> ResultTable:
     columns = [
         ours(heading, results, "table3", measure, source, compared=False)
         for heading, source in sources.items()
@@ -199,7 +199,7 @@ def _titles(names: Sequence[str]) -> str:
     return ", ".join(info(name).title for name in names)
 
 
-def _shifts(results: Results) -> Table:
+def _shifts(results: Results) -> ResultTable:
     """How far the targets moved between training and test rows."""
     columns = []
     for measure, heading in (("mean_shift", "of the mean"), ("variance_shift", "of the variance")):
@@ -215,7 +215,7 @@ def _shifts(results: Results) -> Table:
         ]
         columns += [
             printed(f"{heading}, paper", "table3", measure),
-            Column(f"{heading}, ours", tuple(entries)),
+            ResultColumn(f"{heading}, ours", tuple(entries)),
         ]
     note = (
         "Differences between the normalised targets of training and test rows. "
@@ -225,13 +225,13 @@ def _shifts(results: Results) -> Table:
     return replace(table, mark_best=False)
 
 
-def claims(results: Results) -> Iterable[Verdict]:
+def claims(results: Results) -> Iterable[JudgedClaim]:
     """The paper's, with ε = 0.01."""
     for predictive in _PAPER:
         yield from _judged(results, bvm(predictive), deep(), predictive.name)
 
 
-def _judged(results: Results, own: Source, rival: Source, label: str) -> Iterable[Verdict]:
+def _judged(results: Results, own: Source, rival: Source, label: str) -> Iterable[JudgedClaim]:
     yield judged(
         "Table 3",
         "BVM outperforms Deep Ensembles on all datasets with a large shift (grey rows)",
@@ -246,7 +246,7 @@ def _judged(results: Results, own: Source, rival: Source, label: str) -> Iterabl
     )
 
 
-def beyond(results: Results) -> Iterable[Verdict]:
+def beyond(results: Results) -> Iterable[JudgedClaim]:
     """What a larger ε and the local tolerance reach; every choice is made on training rows."""
     yield from _judged(results, bvm(SMOOTHED, method=LARGER), deep(), "smoothed, ε = 0.1")
     for recipe in (PRINTED, COSINE):

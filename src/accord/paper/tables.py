@@ -10,7 +10,7 @@ from typing import NamedTuple
 from accord.datasets import info
 from accord.paper import published
 from accord.paper.published import Figure
-from accord.paper.results import Estimate, Results, standard_errors_apart
+from accord.paper.results import MeanOverSplits, Results, standard_errors_apart
 from accord.paper.study import Source
 
 __all__ = [
@@ -18,10 +18,10 @@ __all__ = [
     "GAUSSIAN",
     "LEGEND",
     "MIXTURE",
-    "Cell",
-    "Column",
     "Entry",
-    "Table",
+    "ResultColumn",
+    "ResultTable",
+    "ShownNumber",
     "by_dataset",
     "by_source",
     "formatted",
@@ -46,7 +46,7 @@ COSINE_IN_WORDS = (
 )
 
 
-class Cell(NamedTuple):
+class ShownNumber(NamedTuple):
     """A number as it is shown."""
 
     text: str
@@ -64,7 +64,7 @@ class Entry:
     dataset: str
     measure: str
     source: Source | None
-    ours: Estimate | None
+    ours: MeanOverSplits | None
     printed: Figure | None
 
     @property
@@ -97,7 +97,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Column:
+class ResultColumn:
     """A heading and one entry per row."""
 
     heading: str
@@ -109,7 +109,7 @@ class Column:
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """Datasets (or methods) down, methods (or measures) across.
 
     ``facts`` are further columns of text, such as the sizes of datasets. With ``mark_best`` the
@@ -121,7 +121,7 @@ class Table:
     note: str
     row_heading: str
     rows: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[ResultColumn, ...]
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     mark_best: bool = False
 
@@ -130,14 +130,14 @@ class Table:
         """All headings."""
         return [self.row_heading, *self.facts, *(column.heading for column in self.columns)]
 
-    def cells(self) -> list[tuple[list[str], list[Cell]]]:
+    def cells(self) -> list[tuple[list[str], list[ShownNumber]]]:
         """Each row's name and facts, and its numbers."""
         lines = []
         for place, row in enumerate(self.rows):
             entries = [column.entries[place] for column in self.columns]
             best = {side: _lowest(entries, side) for side in (True, False)}
             cells = [
-                Cell(
+                ShownNumber(
                     entry.text(),
                     self.mark_best and entry.value == best[column.is_printed],
                     column.is_printed,
@@ -206,7 +206,7 @@ def _lowest(entries: Sequence[Entry], is_printed: bool) -> float:
     return min((v for v in values if not math.isnan(v)), default=math.nan)
 
 
-def formatted(number: Estimate | Figure | None, decimals: int | None = None) -> str:
+def formatted(number: MeanOverSplits | Figure | None, decimals: int | None = None) -> str:
     """A number with its standard error, as the paper prints them.
 
     Example:
@@ -223,16 +223,16 @@ def formatted(number: Estimate | Figure | None, decimals: int | None = None) -> 
     return f"{value} ± {number.error:.{decimals}f}"
 
 
-def _decimals(number: Estimate) -> int:
+def _decimals(number: MeanOverSplits) -> int:
     """Two, as the paper prints most; four for small numbers."""
     return 2 if not math.isfinite(number.value) or abs(number.value) >= 0.1 else 4
 
 
 def printed(
-    heading: str, table: published.Table, measure: str, method: str | None = None
-) -> Column:
+    heading: str, table: published.PrintedTable, measure: str, method: str | None = None
+) -> ResultColumn:
     """What the paper prints, one number per dataset."""
-    return Column(
+    return ResultColumn(
         heading,
         tuple(
             Entry(d, measure, None, None, published.figure(table, d, measure, method))
@@ -244,17 +244,17 @@ def printed(
 def ours(
     heading: str,
     results: Results,
-    table: published.Table,
+    table: published.PrintedTable,
     measure: str,
     source: Source,
     *,
     compared: bool = True,
-) -> Column:
+) -> ResultColumn:
     """Ours, one number per dataset of a published table.
 
     ``compared`` ones are held against the published number of the same method.
     """
-    return Column(
+    return ResultColumn(
         heading,
         tuple(
             Entry(
@@ -270,13 +270,13 @@ def ours(
 
 
 def by_dataset(
-    name: str, title: str, note: str, columns: Sequence[Column], *, sizes: bool = True
-) -> Table:
+    name: str, title: str, note: str, columns: Sequence[ResultColumn], *, sizes: bool = True
+) -> ResultTable:
     """A table with a row per dataset, their sizes beside their names."""
     names = [entry.dataset for entry in columns[0].entries]
     rows = tuple(info(dataset).title for dataset in names)
     facts = sizes_of(names) if sizes else {}
-    return Table(name, title, note, "dataset", rows, tuple(columns), facts, mark_best=True)
+    return ResultTable(name, title, note, "dataset", rows, tuple(columns), facts, mark_best=True)
 
 
 def sizes_of(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -295,8 +295,8 @@ def by_source(
     rows: Mapping[str, Source],
     measures: Mapping[str, str],
     results: Results,
-    table: published.Table | None = None,
-) -> Table:
+    table: published.PrintedTable | None = None,
+) -> ResultTable:
     """A table of one dataset with a row per method and a column per measure."""
     columns = []
     for measure, heading in measures.items():
@@ -312,6 +312,6 @@ def by_source(
         ]
         if any(entry.printed for entry in entries):
             paper = [Entry(e.dataset, e.measure, None, None, e.printed) for e in entries]
-            columns.append(Column(f"{heading}, paper", tuple(paper)))
-        columns.append(Column(heading, tuple(entries)))
-    return Table(name, title, note, "method", tuple(rows), tuple(columns))
+            columns.append(ResultColumn(f"{heading}, paper", tuple(paper)))
+        columns.append(ResultColumn(heading, tuple(entries)))
+    return ResultTable(name, title, note, "method", tuple(rows), tuple(columns))

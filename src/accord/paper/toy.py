@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from accord.estimators import RECIPES
-from accord.paper.claims import Trial, Verdict, decided, judged, lower
+from accord.paper.claims import JudgedClaim, Trial, decided, judged, lower
 from accord.paper.folds import TOY_GRID, folds
 from accord.paper.records import Record
-from accord.paper.results import Estimate, Results
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -21,13 +21,13 @@ from accord.paper.study import (
     Departure,
     Drawing,
     Group,
-    Model,
     Predictive,
     Protocol,
     Source,
     Study,
+    StudyModel,
 )
-from accord.paper.tables import GAUSSIAN, Table, by_source
+from accord.paper.tables import GAUSSIAN, ResultTable, by_source
 
 __all__ = ["STUDY"]
 
@@ -43,9 +43,9 @@ def bvm(predictive: Predictive, *, method: str = "BVM") -> Source:
     return Source(NAME, method, RECIPE, predictive.name)
 
 
-def _bvm(method: str, settings: Mapping[str, Any]) -> Model:
+def _bvm(method: str, settings: Mapping[str, Any]) -> StudyModel:
     own = {**RECIPES["toy"], "tolerance": 1.0, **settings}  # in the targets' units
-    return Model(method, RECIPE, "BVMRegressor", own, (AS_PRINTED, SMOOTHED))
+    return StudyModel(method, RECIPE, "BVMRegressor", own, (AS_PRINTED, SMOOTHED))
 
 
 _WITHOUT_VARIANCE = {
@@ -57,8 +57,8 @@ GROUPS = (
         "ensembles",
         PROTOCOL,
         (
-            Model("MSE Ensemble", RECIPE, "MSEEnsembleRegressor", _WITHOUT_VARIANCE),
-            Model("Deep Ensembles", RECIPE, "DeepEnsembleRegressor", RECIPES["toy"]),
+            StudyModel("MSE Ensemble", RECIPE, "MSEEnsembleRegressor", _WITHOUT_VARIANCE),
+            StudyModel("Deep Ensembles", RECIPE, "DeepEnsembleRegressor", RECIPES["toy"]),
             _bvm("BVM single", {"n_members": 1}),
             _bvm("BVM", {}),
         ),
@@ -67,7 +67,11 @@ GROUPS = (
         NAME,
         "local tolerance",
         PROTOCOL,
-        (Model("BVM", RECIPE, "BVMRegressor", {**RECIPES["toy"], "tolerance": "local"}, (LOCAL,)),),
+        (
+            StudyModel(
+                "BVM", RECIPE, "BVMRegressor", {**RECIPES["toy"], "tolerance": "local"}, (LOCAL,)
+            ),
+        ),
     ),
 )
 DEPARTURES = (
@@ -104,7 +108,7 @@ DEPARTURES = (
 )
 
 
-def tables(results: Results) -> list[Table]:
+def tables(results: Results) -> list[ResultTable]:
     """All methods, on fresh targets."""
     rows = {
         "MSE Ensemble": MSE,
@@ -130,7 +134,7 @@ def tables(results: Results) -> list[Table]:
     return [by_source("figure1", "Figure 1, the toy", note, DATASET, rows, measures, results)]
 
 
-def claims(results: Results) -> Iterable[Verdict]:
+def claims(results: Results) -> Iterable[JudgedClaim]:
     """The paper's."""
     for predictive in (AS_PRINTED, SMOOTHED):
         yield judged(
@@ -159,8 +163,8 @@ def _grows_more(results: Results, predictive: Predictive) -> Trial:
     if not pairs:
         return Trial(DATASET, "not run")
     ratios = np.array([[_growth(record) for record in pair] for pair in pairs])
-    outcome = decided(Estimate.over((ratios[:, 0] - ratios[:, 1]).tolist()), above=0.0)
-    ensemble, single = (Estimate.over(side.tolist()) for side in ratios.T)
+    outcome = decided(MeanOverSplits.over((ratios[:, 0] - ratios[:, 1]).tolist()), above=0.0)
+    ensemble, single = (MeanOverSplits.over(side.tolist()) for side in ratios.T)
     text = (
         f"σ beyond the data / σ within: {ensemble.value:.1f} ± {ensemble.error:.1f} against "
         f"{single.value:.1f} ± {single.error:.1f}"
@@ -178,12 +182,12 @@ def _similar(results: Results, predictive: Predictive) -> Trial:
     if not pairs:
         return Trial(DATASET, "not run")
     ratios = [log(np.mean(a.curves["std"]) / np.mean(b.curves["std"])) for a, b in pairs]
-    ratio = Estimate.over(ratios)
+    ratio = MeanOverSplits.over(ratios)
     outcome = decided(ratio, above=-log(1.25), below=log(1.25))
     return Trial(DATASET, outcome, f"ratio of mean σ {np.exp(ratio.value):.2f}")
 
 
-def beyond(results: Results) -> Iterable[Verdict]:
+def beyond(results: Results) -> Iterable[JudgedClaim]:
     """The local tolerance on the toy."""
     yield judged(
         "Figure 1",

@@ -34,7 +34,7 @@ _SHIFTING = 0.2
 
 
 @dataclass(frozen=True)
-class Table:
+class TrainingTable:
     """A training table, its targets in their own units.
 
     ``rounding`` is half the step of targets that come in steps, else 0; ``lower`` and ``upper`` are
@@ -106,7 +106,7 @@ def leaderboard(
 
 def try_recipe(
     recipe: Recipe,
-    table: Table,
+    table: TrainingTable,
     parts: Sequence[Part],
     *,
     seed: int,
@@ -139,13 +139,13 @@ def try_recipe(
     return Candidate(recipe, model, scale, calibration, held_out, density, seconds)
 
 
-def learnt_from(table: Table, rows: ScaledRows, parts: Sequence[Part]) -> list[Indices]:
+def learnt_from(table: TrainingTable, rows: ScaledRows, parts: Sequence[Part]) -> list[Indices]:
     """The rows that each part learns from: not from targets that are likely errors."""
     wrong = alone_far_out(rows.z) & table.measured
     return [part.train[~wrong[part.train]] for part in parts]
 
 
-def held_out_rows(table: Table, parts: Sequence[Part]) -> Indices:
+def held_out_rows(table: TrainingTable, parts: Sequence[Part]) -> Indices:
     """The rows that the parts ask about and whose target is known, in order."""
     asked = np.sort(np.concatenate([part.test for part in parts]))
     return np.asarray(asked[table.measured[asked]])

@@ -26,7 +26,7 @@ from accord.portfolio.blend import (
 from accord.portfolio.crossfit import (
     Candidate,
     Clock,
-    Table,
+    TrainingTable,
     held_out_rows,
     leaderboard,
     learnt_from,
@@ -172,7 +172,7 @@ class PortfolioRegressor(DistributionalRegressor):
         y_tolerance: Any,
         y_lower: Any,
         y_upper: Any,
-    ) -> Table:
+    ) -> TrainingTable:
         """Checked training rows."""
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
@@ -199,14 +199,14 @@ class PortfolioRegressor(DistributionalRegressor):
         step = resolution(target[measured])
         if step:
             self._note(f"The target comes in steps of {number(step)}: it is known to half a step.")
-        return Table(x, target, weight, measured, step / 2, tolerance, lower, upper)
+        return TrainingTable(x, target, weight, measured, step / 2, tolerance, lower, upper)
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
     def _try_recipes(
         self,
-        table: Table,
+        table: TrainingTable,
         parts: Sequence[Part],
         seed: int,
         clock: Clock,
@@ -245,7 +245,7 @@ class PortfolioRegressor(DistributionalRegressor):
         return candidates
 
     def _blend(
-        self, table: Table, parts: Sequence[Part], candidates: list[Candidate]
+        self, table: TrainingTable, parts: Sequence[Part], candidates: list[Candidate]
     ) -> list[Prediction]:
         """Select and weigh; sets ``members_`` and ``leaderboard_``."""
         used = held_out_rows(table, parts)
@@ -272,7 +272,7 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _calibrate(
         self,
-        table: Table,
+        table: TrainingTable,
         parts: Sequence[Part],
         predictions: list[Prediction],
         seed: int,
@@ -320,7 +320,7 @@ class PortfolioRegressor(DistributionalRegressor):
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
 
-    def _note_extremes(self, table: Table) -> None:
+    def _note_extremes(self, table: TrainingTable) -> None:
         z = TargetScale.of(table.y[table.measured]).scaled(table.y)
         far = np.flatnonzero(extreme(z) & table.measured)
         if len(far):
@@ -336,7 +336,7 @@ class PortfolioRegressor(DistributionalRegressor):
         return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
 
     def _shifted(
-        self, table: Table, changes: Floats, seed: int, clock: Clock
+        self, table: TrainingTable, changes: Floats, seed: int, clock: Clock
     ) -> list[tuple[Indices, Evidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
         if len(table) < SHIFTED_ROWS:

@@ -9,7 +9,7 @@ from accord._wording import percent
 from accord.plots import style
 from accord.report.figures import draw
 from accord.report.page import render
-from accord.workflows import ALARM, Batch, History, MonitorResult
+from accord.workflows import ALARM, History, MonitoredTable, MonitorResult
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -45,7 +45,7 @@ def monitor_report(result: MonitorResult) -> str:
     )
 
 
-def _moved(batches: tuple[Batch, ...]) -> list[tuple[str, list[float | None]]]:
+def _moved(batches: tuple[MonitoredTable, ...]) -> list[tuple[str, list[float | None]]]:
     """Columns that drifted in any of the batches, with their distance in each."""
     names = {name for batch in batches for name in batch.drift}
     found = [(name, [batch.drift.get(name) for batch in batches]) for name in names]

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
-    from accord.workflows.history import ALARM, Batch, History
+    from accord.workflows.history import ALARM, History, MonitoredTable
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import PredictResult, load_model, predict_table
@@ -68,7 +68,7 @@ _HOMES = {
     ),
     "history": (
         "ALARM",
-        "Batch",
+        "MonitoredTable",
         "History",
     ),
     "methods": (
@@ -107,7 +107,6 @@ __all__ = [
     "QUARTILES",
     "RULE",
     "SPLIT_WORDS",
-    "Batch",
     "ColumnDrift",
     "CompareResult",
     "DatasetsResult",
@@ -120,6 +119,7 @@ __all__ = [
     "Method",
     "MethodScore",
     "MonitorResult",
+    "MonitoredTable",
     "PredictResult",
     "Reliability",
     "RowToLabel",

@@ -21,7 +21,7 @@ ALARM = 20.0
 
 
 @dataclass(frozen=True)
-class Batch:
+class MonitoredTable:
     """One table that a model was shown.
 
     ``content`` is a fingerprint of its rows; ``labelled`` of them had a target, ``misses`` of these
@@ -53,7 +53,7 @@ class History:
 
     model: str
     coverage: float
-    batches: tuple[Batch, ...] = ()
+    batches: tuple[MonitoredTable, ...] = ()
 
     @classmethod
     def read(cls, path: Path, *, model: str, coverage: float) -> Self:
@@ -68,7 +68,7 @@ class History:
             found = cls(
                 str(state["model"]),
                 float(state["coverage"]),
-                tuple(Batch(**batch) for batch in state["batches"]),
+                tuple(MonitoredTable(**batch) for batch in state["batches"]),
             )
         except (ValueError, KeyError, TypeError):
             raise OptionError(
@@ -87,12 +87,12 @@ class History:
         state: dict[str, Any] = {"kind": _KIND, "version": _VERSION, **asdict(self)}
         write_whole(path, json_text(state) + "\n")
 
-    def having(self, batch: Batch) -> "History":
+    def having(self, batch: MonitoredTable) -> "History":
         """The history with one more batch."""
         return replace(self, batches=(*self.batches, batch))
 
     @property
-    def judged(self) -> tuple[Batch, ...]:
+    def judged(self) -> tuple[MonitoredTable, ...]:
         """The batches with targets."""
         return tuple(batch for batch in self.batches if batch.labelled)
 
@@ -128,7 +128,7 @@ class History:
         return float(np.exp(min(self.log_evidence[-1], 700.0))) if self.judged else 1.0
 
     @property
-    def broken_by(self) -> Batch | None:
+    def broken_by(self) -> MonitoredTable | None:
         """The batch with which the evidence first reached the alarm; once reached, it stays."""
         reached = np.flatnonzero(self.log_evidence >= np.log(ALARM))
         return self.judged[reached[0]] if len(reached) else None

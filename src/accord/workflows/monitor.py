@@ -26,7 +26,7 @@ from accord.tables import (
 )
 from accord.tabular import DistanceCurve, Expectation, ModelCard, TableRegressor, row_hashes
 from accord.workflows.drift import Drift, measure_drift
-from accord.workflows.history import ALARM, Batch, History
+from accord.workflows.history import ALARM, History, MonitoredTable
 from accord.workflows.predict import load_model
 from accord.workflows.promise import promise_verdict
 from accord.workflows.verdict import Verdict
@@ -68,7 +68,7 @@ class MonitorResult:
     card: ModelCard
     source: str
     verdict: Verdict
-    batch: Batch
+    batch: MonitoredTable
     history: History
     counted: bool
     expected: Expectation
@@ -231,13 +231,15 @@ class _Rows:
     def column(self, name: str) -> Floats:
         return np.asarray(self.predicted[name], dtype=np.float64)
 
-    def batch(self, source: str, expected: Expectation, drift: Drift, *, trained_on: bool) -> Batch:
+    def batch(
+        self, source: str, expected: Expectation, drift: Drift, *, trained_on: bool
+    ) -> MonitoredTable:
         """The record of these rows; rows that the model was trained on judge nothing."""
         known = self.labelled & (not trained_on)
         y = self.y[known]
         mean, lower, upper = (self.column(name)[known] for name in ("mean", "lower", "upper"))
         moved = sorted((c for c in drift.columns if c.drifted), key=lambda c: -c.distance)
-        return Batch(
+        return MonitoredTable(
             content=hashlib.sha256(np.sort(row_hashes(self.X, self.y)).tobytes()).hexdigest(),
             source=source,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -292,7 +294,9 @@ def _history(place: Path | None, model: TableRegressor, known_as: str) -> Histor
     return History.read(place, model=known_as, coverage=model.coverage)
 
 
-def _remembered(batch: Batch, place: Path | None, history: History) -> tuple[History, Batch | None]:
+def _remembered(
+    batch: MonitoredTable, place: Path | None, history: History
+) -> tuple[History, MonitoredTable | None]:
     """The history with this batch, on the disk too; or the batch that had the same rows before."""
     before = next((each for each in history.batches if each.content == batch.content), None)
     if before is not None:
@@ -303,7 +307,7 @@ def _remembered(batch: Batch, place: Path | None, history: History) -> tuple[His
     return history, None
 
 
-def _notes(before: Batch | None, seen: float) -> list[str]:
+def _notes(before: MonitoredTable | None, seen: float) -> list[str]:
     notes = []
     if before is not None:
         when = before.time[:16].replace("T", " ")

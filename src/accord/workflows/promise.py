@@ -3,11 +3,13 @@
 from accord._wording import count, number, percent
 from accord.tabular import Expectation
 from accord.workflows.drift import Drift
-from accord.workflows.history import ALARM, Batch, History
+from accord.workflows.history import ALARM, History, MonitoredTable
 from accord.workflows.verdict import NEGLIGIBLE, Level, Verdict, least_coverage, worst
 
 
-def promise_verdict(history: History, batch: Batch, expected: Expectation, drift: Drift) -> Verdict:
+def promise_verdict(
+    history: History, batch: MonitoredTable, expected: Expectation, drift: Drift
+) -> Verdict:
     """Whether intervals contain what they state, by all batches so far; ``batch`` is the last."""
     level, headline, summary = _broken(history) or _kept(history) or _awaited(history, expected)
     if drift.any:
@@ -71,7 +73,7 @@ def _allowed(history: History) -> str:
     return f"The rows allow a coverage of {percent(low, 0)} to {percent(high, 0)}."
 
 
-def _expected(batch: Batch, expected: Expectation, stated: float) -> str:
+def _expected(batch: MonitoredTable, expected: Expectation, stated: float) -> str:
     """What was to be expected of the last batch, beside what was found."""
     error = f"a mean absolute error of {number(expected.error)}"
     if not batch.labelled:
