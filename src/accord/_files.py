@@ -70,8 +70,11 @@ def check_inputs(paths: Iterable[str | Path]) -> None:
             continue
         if not path.exists():
             raise OptionError(f"{_shown(path)} does not exist. Check the path.")
-        if path.is_dir():
-            raise OptionError(f"{_shown(path)} is a folder. Give a file.")
+        if path.is_dir() and not any(path.glob("*.parquet")):
+            raise OptionError(
+                f"{_shown(path)} is a folder without Parquet files. Give a file, or a folder of "
+                "Parquet files."
+            )
     if sum(path == STANDARD_STREAM for path in files) > 1:
         raise OptionError("only one input can be -, standard input. Give files for the others.")
 
@@ -84,7 +87,7 @@ def check_output(
     Args:
         path: The file to write; ``-`` is standard output. A symbolic link is followed.
         inputs: Files that are read. None of them may be written to, with ``force`` or without,
-            whatever links lead there.
+            whatever links lead there; nor may anything be written into a folder that is read.
         force: Whether a file that exists may be replaced.
     """
     path = Path(path)
@@ -94,6 +97,11 @@ def check_output(
     if target.is_dir():
         raise OptionError(f"{shown} is a folder. Give the name of a file in it.")
     for given in inputs:
+        if Path(given).is_dir() and target.resolve().parent == Path(given).resolve():
+            raise OptionError(
+                f"{shown} is in the folder {_shown(Path(given))}, which is read as one table. "
+                "Write it elsewhere."
+            )
         if _is_same_file(target, Path(given)):
             raise OptionError(
                 f"{shown} is the input {_shown(Path(given))}, which must not be overwritten. "

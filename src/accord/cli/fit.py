@@ -126,6 +126,13 @@ from accord.cli import options, terminal
 )
 @options.ignore
 @options.use
+@click.option(
+    "--max-rows",
+    type=click.IntRange(min=20),
+    default=1_000_000,
+    show_default=True,
+    help="Of a larger file, train on a random sample of so many rows.",
+)
 @options.seed
 @options.dialect
 @options.threads
@@ -141,13 +148,14 @@ def fit(
     force: bool,
     **settings: Any,
 ) -> None:
-    """Train a model on TABLE (CSV or Parquet) and find out how far it can be trusted.
+    """Train a model on TABLE (CSV, Parquet, or a folder of Parquet files) and find out how far it
+    can be trusted.
 
     Column types, missing values, categories and dates are taken care of. Each row is predicted by
     models that have not seen it, and the most unusual rows by models that have seen no rows
     like them: these are the figures in the report. The models that were judged are the ones saved;
     only a --method that is a single ensemble is trained once more, on all rows. A dash in place of
-    TABLE is standard input.
+    TABLE is standard input. Tables may be larger than memory: see --max-rows.
 
     \b
     Examples:

@@ -11,16 +11,18 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Self, final
 
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from accord._files import STANDARD_STREAM, OptionError, printable, quoted
 from accord.tables.cells import DecimalMark, decimal_mark, is_text
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
-from accord.tables.problems import TableError, check_names, reason
+from accord.tables.problems import TableError, check_names, listed, reason
 
 FileFormat = Literal["csv", "parquet"]
 
@@ -33,6 +35,8 @@ _FOREIGN = {
 }
 # A spreadsheet takes a cell that begins with one of these for a formula, full-width forms included.
 _FORMULA_START = "^[=+\\-@\t\r\n＝＋－＠]"
+# While a sample is drawn, so many times its size are held before they are thinned.
+_TOO_MANY = 1.5
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
 
@@ -41,7 +45,7 @@ class Table:
     """A table in memory, the name to call it by, and the fingerprint of what it came from.
 
     ``decimal`` is its decimal mark as far as it is known, ``notes`` what was found out about the
-    file.
+    file. ``numbers`` are the rows' numbers in the file, from 1; None if all rows are there.
     """
 
     name: str
@@ -49,6 +53,11 @@ class Table:
     sha256: str
     decimal: DecimalMark | None = None
     notes: tuple[str, ...] = ()
+    numbers: NDArray[np.int64] | None = None
+
+    def numbers_of(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
+        """The numbers in the file of rows of this table, given by their places in it."""
+        return places + 1 if self.numbers is None else self.numbers[places]
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -60,11 +69,14 @@ def read_table(
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: DecimalMark | None = None,
+    max_rows: int | None = None,
 ) -> Table:
-    """A whole CSV or Parquet file, or a DataFrame, as a :class:`Table`.
+    """A CSV or Parquet file, a folder of Parquet files, or a DataFrame, as a :class:`Table`.
 
     CSV columns come as text, cell by cell as in the file; Parquet and DataFrame columns keep
-    their types. What is not given about a CSV file is found out.
+    their types. What is not given about a CSV file is found out. Of a file with more than
+    ``max_rows`` rows a random sample of so many is read, always the same, in the file's order: no
+    more than these are ever in memory.
 
     >>> read_table(pd.DataFrame({"a": [1, 2]})).data.column_names
     ['a']
@@ -77,17 +89,66 @@ def read_table(
         _regular_file(Path(source)) as path,
         open_table(path, encoding=encoding, delimiter=delimiter) as stream,
     ):
-        batches = list(stream.batches)
-        data = pa.concat_tables(batches) if batches else pa.table({})
+        data, numbers, total = _sampled(stream.batches, max_rows)
+        notes = stream.notes
+        if numbers is not None:
+            notes += (f"Of {total:,} rows, a random sample of {len(numbers):,} is used.",)
         table = Table(
             name=stream.name,
             data=data,
             sha256=file_sha256(path),
             decimal=decimal or decimal_mark(data),
-            notes=stream.notes,
+            notes=notes,
+            numbers=numbers,
         )
     _check_rows(table)
     return table
+
+
+def _sampled(
+    batches: Iterator[pa.Table], most: int | None
+) -> tuple[pa.Table, NDArray[np.int64] | None, int]:
+    """All rows, or those with the ``most`` smallest marks; their numbers, if some; how many."""
+    kept: list[pa.Table] = []
+    marks, numbers = np.empty(0), np.empty(0, np.int64)
+    total, bound = 0, np.inf
+    for batch in batches:
+        own = np.arange(total + 1, total + 1 + batch.num_rows)
+        total += batch.num_rows
+        if most is None:
+            kept.append(batch)
+            continue
+        mark = _marks(own)
+        below = mark < bound
+        kept.append(batch if below.all() else batch.filter(pa.array(below)))
+        marks, numbers = np.append(marks, mark[below]), np.append(numbers, own[below])
+        if len(marks) > _TOO_MANY * most:  # thinned now and then, so that memory stays bounded
+            kept, marks, numbers, bound = _smallest(kept, marks, numbers, most)
+    if most is not None and len(marks) > most:
+        kept, marks, numbers, _ = _smallest(kept, marks, numbers, most)
+    whole = pa.concat_tables(kept) if kept else pa.table({})
+    return whole, None if most is None or total <= most else numbers, total
+
+
+def _smallest(
+    kept: list[pa.Table], marks: NDArray[np.float64], numbers: NDArray[np.int64], most: int
+) -> tuple[list[pa.Table], NDArray[np.float64], NDArray[np.int64], float]:
+    bound = float(np.partition(marks, most)[most])
+    below = marks < bound
+    whole = pa.concat_tables(kept).filter(pa.array(below))
+    return [whole], marks[below], numbers[below], bound
+
+
+def _marks(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
+    """A number in [0, 1) for each row number, always the same: the splitmix64 hash.
+
+    Rows are chosen by their numbers, so that the sample does not depend on how a file is cut.
+    """
+    with np.errstate(over="ignore"):
+        z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return np.asarray((z ^ (z >> np.uint64(31))) >> np.uint64(11), dtype=np.float64) / 2**53
 
 
 @contextmanager
@@ -99,10 +160,10 @@ def open_table(
     batch_rows: int = 32_768,
     columns: list[str] | None = None,
 ) -> Iterator[TableStream]:
-    """A CSV or Parquet file as a stream of batches, for files larger than memory.
+    """A CSV or Parquet file, or a folder of Parquet files, as a stream of batches.
 
-    ``-`` is standard input. ``columns`` limits what is read of a Parquet file, names that it
-    lacks aside.
+    For files larger than memory. ``-`` is standard input. ``columns`` limits what is read of a
+    Parquet file, names that it lacks aside.
     """
     with _regular_file(Path(path)) as file:
         if file_format(file) == "parquet":
@@ -138,19 +199,21 @@ def read_header(
     path = Path(path)
     if file_format(path) == "csv":
         return csv_dialect(path, encoding=encoding, delimiter=delimiter).names
-    try:
-        return [str(name) for name in pq.read_schema(path).names]
-    except (pa.ArrowException, OSError) as error:
-        raise _broken_parquet(path, error) from error
+    return _column_names(_parquet_files(path)[0])
 
 
 def file_format(path: Path) -> FileFormat:
-    """What a file holds, by its first bytes: a suffix can lie."""
+    """What a file holds, by its first bytes: a suffix can lie. A folder must hold Parquet files."""
     shown = printable(path, limit=300)
     if not path.exists():
         raise OptionError(f"{shown} does not exist. Check the path.")
     if path.is_dir():
-        raise OptionError(f"{shown} is a folder. Give a CSV or Parquet file.")
+        if not _parquet_files(path):
+            raise OptionError(
+                f"{shown} is a folder without Parquet files. Give a CSV or Parquet file, or a "
+                "folder of Parquet files."
+            )
+        return "parquet"
     with path.open("rb") as file:
         head = file.read(16)
     name = printable(path.name)
@@ -163,7 +226,10 @@ def file_format(path: Path) -> FileFormat:
 
 
 def file_sha256(path: Path) -> str:
-    """The fingerprint of a file's bytes."""
+    """The fingerprint of a file's bytes; of a folder, that of its Parquet files' fingerprints."""
+    if path.is_dir():
+        each = "".join(file_sha256(file) for file in _parquet_files(path))
+        return hashlib.sha256(each.encode()).hexdigest()
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -190,43 +256,58 @@ def _check_rows(table: Table) -> None:
         )
 
 
+def _parquet_files(path: Path) -> list[Path]:
+    """The file itself, or a folder's files in the order of their names."""
+    return sorted(path.glob("*.parquet")) if path.is_dir() else [path]
+
+
+def _column_names(file: Path) -> list[str]:
+    try:
+        return [str(name) for name in pq.read_schema(file).names]
+    except (pa.ArrowException, OSError) as error:
+        raise _broken_parquet(file, error) from error
+
+
 @contextmanager
 def _parquet_stream(
     path: Path, *, batch_rows: int, columns: list[str] | None
 ) -> Iterator[TableStream]:
-    """A Parquet file's batches, its columns with their own types."""
-    try:
-        # Without pre-buffering, pages are read as they are needed and a row group of millions of
-        # rows is never held at once.
-        file = pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20)
-    except (pa.ArrowException, OSError) as error:
-        raise _broken_parquet(path, error) from error
-    with file:
-        names = [str(name) for name in file.schema_arrow.names]
-        check_names(printable(path.name), names)
-        wanted = None if columns is None else [name for name in names if name in set(columns)]
-        done = 0
+    """The batches of Parquet files of one kind, their columns with their own types."""
+    files = _parquet_files(path)
+    names = _column_names(files[0])
+    check_names(printable(path.name), names)
+    for file in files:
+        if (found := _column_names(file)) != names:
+            raise TableError(
+                f"the files of a folder must have the same columns, but {printable(file.name)} has "
+                f"{listed(found)} and {printable(files[0].name)} has {listed(names)}. Give tables "
+                "of one kind."
+            )
+    wanted = None if columns is None else [name for name in names if name in set(columns)]
+    total, done = sum(pq.read_metadata(file).num_rows for file in files), 0
 
-        def counted() -> Iterator[pa.Table]:
-            nonlocal done
-            for batch in _parquet_batches(path, file, batch_rows, wanted):
+    def counted() -> Iterator[pa.Table]:
+        nonlocal done
+        for file in files:
+            for batch in _parquet_batches(file, batch_rows, wanted):
                 done += batch.num_rows
                 yield batch
 
-        yield TableStream(
-            name=printable(path.name),
-            columns=tuple(names),
-            batches=counted(),
-            position=lambda: done / max(1, file.metadata.num_rows),
-        )
+    yield TableStream(
+        name=printable(path.name),
+        columns=tuple(names),
+        batches=counted(),
+        position=lambda: done / max(1, total),
+    )
 
 
-def _parquet_batches(
-    path: Path, file: pq.ParquetFile, batch_rows: int, columns: list[str] | None
-) -> Iterator[pa.Table]:
+def _parquet_batches(path: Path, batch_rows: int, columns: list[str] | None) -> Iterator[pa.Table]:
     try:
-        for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
-            yield pa.Table.from_batches([batch])
+        # Without pre-buffering, pages are read as they are needed and a row group of millions of
+        # rows is never held at once.
+        with pq.ParquetFile(path, pre_buffer=False, buffer_size=1 << 20) as file:
+            for batch in file.iter_batches(batch_size=batch_rows, columns=columns):
+                yield pa.Table.from_batches([batch])
     except (pa.ArrowException, OSError) as error:
         raise _broken_parquet(path, error) from error
 

@@ -40,7 +40,8 @@ class TrainingData:
     """Rows with a target (or bounds on it), ready for preprocessing.
 
     ``notes`` says in plain sentences what was left out or changed, ``decisions`` what is done with
-    each column. ``rows`` are the rows' numbers in the file, from 1. ``exact`` marks rows whose
+    each column. ``rows`` are the rows' numbers in the file, from 1, and ``places`` their indices in
+    the table. ``exact`` marks rows whose
     target is a measured value; for the others, known only by ``lower`` and ``upper``, ``y`` holds a
     stand-in inside the bounds.
 
@@ -52,6 +53,7 @@ class TrainingData:
     schema: Schema
     notes: tuple[str, ...]
     rows: NDArray[np.int64]
+    places: NDArray[np.intp]
     exact: Bools
     tolerance: Floats | None = None
     lower: Floats | None = None
@@ -124,19 +126,21 @@ def _assemble(
     if tolerance is not None:
         usable &= ~np.isnan(tolerance)
     kept = np.flatnonzero(usable)
-    _check_target(table, given["target"], y[kept], exact[kept], kept + 1)
+    rows = table.numbers_of(kept)
+    _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
-    found = _features(table, data, kept + 1, given, ignore, use)
+    found = _features(table, data, rows, given, ignore, use)
     notes = [*table.notes, *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given["target"], usable, y), *found.notes]
-    notes += _far_targets(y[kept], exact[kept], kept + 1, given["target"])
+    notes += _far_targets(y[kept], exact[kept], rows, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
     return TrainingData(
         X=found.X,
         y=y[kept],
         schema=found.schema,
         notes=tuple(notes),
-        rows=kept + 1,
+        rows=rows,
+        places=kept,
         exact=exact[kept],
         tolerance=None if tolerance is None else tolerance[kept],
         lower=None if lower is None else lower[kept],
@@ -150,7 +154,7 @@ def _rows_left_out(table: Table, target: str, usable: Bools, y: Floats) -> list[
     if left_out := int((~usable).sum()):
         notes.append(f"{counted(left_out, 'row')} without a target value left out.")
     raw = _numbers(table, target)
-    infinite = np.flatnonzero(np.isinf(raw) & ~usable) + 1
+    infinite = table.numbers_of(np.flatnonzero(np.isinf(raw) & ~usable))
     if len(infinite):
         values = "infinite value" if len(infinite) == 1 else "infinite values"
         notes.append(
@@ -190,8 +194,9 @@ def _targets(
     crossed = np.flatnonzero(lower > upper)
     if len(crossed):
         raise TableError(
-            f"lower bounds must not exceed upper bounds, but row {crossed[0] + 1} of {table.name} "
-            f"has {lower[crossed[0]]:g} and {upper[crossed[0]]:g}. Correct the columns."
+            f"lower bounds must not exceed upper bounds, but row {table.numbers_of(crossed)[0]} of "
+            f"{table.name} has {lower[crossed[0]]:g} and {upper[crossed[0]]:g}. Correct the "
+            "columns."
         )
     # A pair of equal bounds is a measured value.
     measured = censored & (lower == upper)

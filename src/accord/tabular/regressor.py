@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from accord import persistence
-from accord._checks import check_probability
+from accord._checks import check_count, check_probability
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
@@ -75,6 +75,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         time: A column that orders the rows: they are held out in blocks of time.
         ignore: Columns not to be used.
         use: Columns to be used although they look like row numbers or names of rows.
+        max_rows: Of a file with more rows, a random sample of so many is read: files may be larger
+            than memory. A frame or an array is used whole.
         random_state: The same number gives the same model.
 
     Attributes:
@@ -110,6 +112,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         time: str | None = None,
         ignore: Sequence[str] = (),
         use: Sequence[str] = (),
+        max_rows: int = 1_000_000,
         random_state: int | None = None,
     ) -> None:
         self.engine = engine
@@ -122,6 +125,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.time = time
         self.ignore = ignore
         self.use = use
+        self.max_rows = max_rows
         self.random_state = random_state
 
     def fit(
@@ -137,7 +141,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Learn from a table.
 
         Args:
-            X: A DataFrame, an array, or the path of a CSV or Parquet file.
+            X: A DataFrame, an array, or the path of a CSV or Parquet file or of a folder of Parquet
+                files.
             y: The name of the target column, or the targets.
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
@@ -148,7 +153,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
-            X, {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper}
+            X,
+            {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper},
+            max_rows=self.max_rows,
         )
         check_roles(table, group=self.group, time=self.time)
         ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
@@ -368,6 +375,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def _check_settings(self) -> None:
         check_engine(self.get_params(deep=False))
         check_probability("coverage", self.coverage, strict=True)
+        check_count("max_rows", self.max_rows, minimum=20)
         for name in ("ignore", "use"):
             value = getattr(self, name)
             if isinstance(value, str):

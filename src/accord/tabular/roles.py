@@ -17,11 +17,13 @@ from accord.tabular.profile import as_floats
 Bounds = tuple[float | None, float | None]
 
 
-def as_table(X: pd.DataFrame | NDArray[Any] | Table | str | Path) -> Table:
+def as_table(
+    X: pd.DataFrame | NDArray[Any] | Table | str | Path, *, max_rows: int | None = None
+) -> Table:
     """Rows in any of their forms as a table; an array's columns are x0, x1, …"""
     if isinstance(X, Table):
         return X
-    return read_table(named(X) if isinstance(X, np.ndarray) else X)
+    return read_table(named(X) if isinstance(X, np.ndarray) else X, max_rows=max_rows)
 
 
 def named(X: NDArray[Any]) -> pd.DataFrame:
@@ -32,10 +34,13 @@ def named(X: NDArray[Any]) -> pd.DataFrame:
 
 
 def with_roles(
-    X: pd.DataFrame | NDArray[Any] | Table | str | Path, given: dict[str, Any]
+    X: pd.DataFrame | NDArray[Any] | Table | str | Path,
+    given: dict[str, Any],
+    *,
+    max_rows: int | None = None,
 ) -> tuple[Table, dict[str, str]]:
     """The table with given values (targets, bounds, tolerances) as columns, and their names."""
-    table = as_table(X)
+    table = as_table(X, max_rows=max_rows)
     data, roles = table.data, {}
     for role, value in given.items():
         if value is None:
@@ -72,7 +77,7 @@ def groups_of(table: Table, data: TrainingData, name: str | None) -> NDArray[np.
     """A number per group of rows; a row without a group is a group of its own."""
     if name is None:
         return None
-    column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()
+    column = table.data.column(name).take(pa.array(data.places)).to_pandas()
     codes, _ = pd.factorize(column)
     alone = codes < 0
     codes[alone] = codes.max() + 1 + np.arange(alone.sum())
@@ -89,7 +94,7 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
         return None
     if name in data.schema.names and data.X[name].dtype.kind != "O":
         return as_floats(data.X[[name]])[:, 0]
-    column = table.data.column(name).take(pa.array(data.rows - 1)).to_pandas()
+    column = table.data.column(name).take(pa.array(data.places)).to_pandas()
     moments = np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
     if np.isnan(moments).all():
         raise TableError(

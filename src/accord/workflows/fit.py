@@ -109,6 +109,7 @@ def fit_table(
     upper_column: str | None = None,
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
+    max_rows: int = 1_000_000,
     seed: int = 0,
     encoding: str | None = None,
     delimiter: str | None = None,
@@ -159,10 +160,13 @@ def fit_table(
         time=time_column,
         ignore=tuple(ignore),
         use=tuple(use),
+        max_rows=max_rows,
         random_state=seed,
     )
     model.fit(
-        read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal),
+        read_table(
+            table, encoding=encoding, delimiter=delimiter, decimal=decimal, max_rows=max_rows
+        ),
         target,
         y_tolerance=tolerance_column,
         y_lower=lower_column,
