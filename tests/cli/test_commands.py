@@ -2,6 +2,8 @@
 
 import json
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -224,7 +226,10 @@ def test_bad_tables_fail_in_one_exact_sentence(run: Run, tmp_path: Path, case: s
 
 BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     "no file": (["fit", "no.csv", "-t", "y"], "no.csv does not exist. Check the path."),
-    "a folder": (["fit", ".", "-t", "y"], ". is a folder. Give a file."),
+    "a folder": (
+        ["fit", ".", "-t", "y"],
+        ". is a folder without Parquet files. Give a file, or a folder of Parquet files.",
+    ),
     "no model": (["predict", "no.accord", "t.csv"], "no.accord does not exist. Check the path."),
     "no folder for the output": (
         ["fit", "t.csv", "-t", "y", "-o", "no/model.accord"],
@@ -682,3 +687,10 @@ def test_failures_of_the_machine_are_sentences(
     assert result.exit_code == 1
     assert words in one_sentence(result)
     assert files(tmp_path) == {"houses.csv"}
+
+
+def test_the_command_runs_as_a_module_too() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "accord", "--version"], capture_output=True, text=True, check=True
+    )
+    assert accord.__version__ in done.stdout
