@@ -124,6 +124,13 @@ def thinned(parts: list[Part], most: int, *, seed: int) -> list[Part]:
     return [Part(part.train, np.sort(test)) for part, test in zip(parts, kept, strict=True)]
 
 
+def at_most(rows: Indices, most: int, seed: int) -> Indices:
+    """A random subset of rows where they are many."""
+    if len(rows) <= most:
+        return rows
+    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
 def unusual_part(x: Floats, *, seed: int) -> Part:
     """The most unusual tenth is held out, of few rows some more.
 

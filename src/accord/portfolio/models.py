@@ -12,6 +12,7 @@ from accord._types import Floats, Indices
 from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.components import Components
 from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.folds import at_most
 from accord.portfolio.gaussian_process import GaussianProcess
 from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, NetworkRecipe, Recipe
 from accord.portfolio.targets import ScaledRows, trained_on
@@ -77,7 +78,7 @@ class NetworkModel:
         weight = torch.as_tensor(rows.weight)
         tasks = []
         for number, own in enumerate(folds):
-            chosen = torch.as_tensor(_at_most(own, _NETWORK_ROWS, seed))
+            chosen = torch.as_tensor(at_most(own, _NETWORK_ROWS, seed))
             seeds = tuple(hash_seed(seed, recipe.name, number, k) for k in range(recipe.seeds))
             tasks.append(
                 Task(
@@ -172,7 +173,7 @@ class GaussianProcessModel:
     ) -> None:
         x, z = self.encoding_(rows.x), trained_on(rows.z)
         self.processes_ = [
-            kernel.unconditioned().condition(x, z, [_at_most(own, _GAUSSIAN_PROCESS_ROWS, seed)])
+            kernel.unconditioned().condition(x, z, [at_most(own, _GAUSSIAN_PROCESS_ROWS, seed)])
             for kernel, own in zip(kernels, folds, strict=True)
         ]
 
@@ -180,13 +181,6 @@ class GaussianProcessModel:
         encoded = self.encoding_(x)
         chosen = self.processes_ if fold is None else [self.processes_[fold]]
         return Components.stacked([Components.single(*p.predict(0, encoded)) for p in chosen])
-
-
-def _at_most(rows: Indices, most: int, seed: int) -> Indices:
-    """A random subset of rows where they are many."""
-    if len(rows) <= most:
-        return rows
-    return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
 
 
 def model_for(recipe: Recipe) -> Model:

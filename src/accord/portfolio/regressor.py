@@ -36,6 +36,7 @@ from accord.portfolio.crossfit import (
 from accord.portfolio.folds import (
     HeldOut,
     Part,
+    at_most,
     held_out_parts,
     own_and_rest,
     shifted_parts,
@@ -61,6 +62,8 @@ Bounds = tuple[float | None, float | None]
 _FEWEST_ROWS = 8
 # Below this many rows, products of all models are small enough for one thread.
 _FEW_ROWS = 2_000
+# Rows that say how usual rows are to models of a shifted part.
+_GROWTH_ROWS = 50_000
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
 
@@ -356,7 +359,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 Prediction.of(member, model.components(table.x[test], fold), self.scale_)
                 for member, model in zip(self.members_, models, strict=True)
             ]
-            growth = self._growth(table.x[part.train])
+            growth = self._growth(table.x[at_most(part.train, _GROWTH_ROWS, seed)])
             growths = growth_at(growth, growth(table.x[test]))
             found.append((test, Evidence(predictions, table.y[test], table.weight[test], *growths)))
         return found
