@@ -5,6 +5,7 @@ import pytest
 
 from accord.portfolio.folds import (
     Part,
+    first_of,
     fold_count,
     random_parts,
     shifted_parts,
@@ -102,3 +103,20 @@ def test_shifted_parts_hold_out_the_unusual_the_ends_and_the_middle() -> None:
 
 def test_few_rows_are_cut_into_more_folds() -> None:
     assert fold_count(20) > fold_count(1_000) > fold_count(100_000)
+
+
+def test_rows_alone_are_dealt_out_as_groups_of_equal_size_are() -> None:
+    alone = random_parts(np.arange(100), 7, seed=3)
+    pairs = random_parts(np.repeat(np.arange(100), 2), 7, seed=3)
+    for one, two in zip(alone, pairs, strict=True):
+        np.testing.assert_array_equal(np.repeat(one.test, 2) * 2, two.test // 2 * 2)
+
+
+def test_subsets_of_several_folds_overlap_as_far_as_the_folds_do() -> None:
+    one, two = np.arange(0, 900), np.arange(100, 1000)
+    first, second = (first_of(rows, 500, 1000, seed=0) for rows in (one, two))
+    assert len(first) == len(second) == 500
+    assert np.all(np.diff(first) > 0)
+    assert set(first) <= set(one)
+    # 500 of 900 at random would share about 247; by one order of all rows they share nearly all
+    assert len(set(first) & set(second)) > 400

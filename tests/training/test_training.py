@@ -250,3 +250,17 @@ def test_same_seed_same_bits():
     one, two = (train([make_task()], ARCHITECTURE, OBJECTIVE, SETTINGS)[0] for _ in range(2))
     for a, b in zip(one.parameters, two.parameters, strict=True):
         assert np.array_equal(a, b)
+
+
+def test_tasks_that_share_their_inputs_train_as_they_would_apart() -> None:
+    """Folds of one table hold it once, and the networks are the same to the bit."""
+    random = np.random.default_rng(3)
+    x = torch.tensor(random.normal(size=(60, 3)))
+    t = torch.tensor(random.normal(size=(60, 1)))
+    folds = [torch.arange(0, 40), torch.arange(20, 60)]
+    apart = [Task(x[own], {"target": t[own]}, (1, 2)) for own in folds]
+    shared = [Task(x, {"target": t[own]}, (1, 2), rows=own) for own in folds]
+    found = [train(tasks, ARCHITECTURE, OBJECTIVE, SETTINGS) for tasks in (apart, shared)]
+    for one, other in zip(*found, strict=True):
+        for first, second in zip(one.parameters, other.parameters, strict=True):
+            np.testing.assert_array_equal(first, second)

@@ -9,9 +9,10 @@ Numbers in real tables have long tails, typing errors and thresholds. Each featu
   clip((x − b_{t−1}) / (b_t − b_{t−1}), 0, 1), which make thresholds easy to learn.
 """
 
-from typing import Self, final
+from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
 from accord._types import Floats
 
@@ -24,6 +25,7 @@ _TRIMMED = 0.02
 # An interquartile range this small beside the deviation comes from ties: most rows share a value.
 _SMALLEST_SPREAD = 0.2
 _IQR_OF_NORMAL = 1.349
+_CHUNK_ROWS = 16_384
 
 
 @final
@@ -76,11 +78,19 @@ class FeatureEncoding:
         self.start_ = np.concatenate([nothing, *starts])
         self.width_ = np.concatenate([nothing, *widths])
 
-    def __call__(self, X: Floats) -> Floats:
+    def __call__(self, X: Floats, dtype: DTypeLike = np.float64) -> NDArray[Any]:
         """**Shape**: X (N, d) → (N, d' + P); one column of zeros where no feature varies."""
         if not len(self.kept_):  # a model needs something to look at
-            return np.zeros((len(X), 1))
-        X = X[:, self.kept_]
+            return np.zeros((len(X), 1), dtype)
+        encoded = np.empty((len(X), len(self.kept_) + len(self.start_)), dtype)
+        for start in range(
+            0, len(X), _CHUNK_ROWS
+        ):  # each step on the way takes as much as the result
+            own = slice(start, start + _CHUNK_ROWS)
+            encoded[own] = self._encoded(X[own, self.kept_])
+        return encoded
+
+    def _encoded(self, X: Floats) -> Floats:
         with np.errstate(over="ignore"):  # infinitely far is clipped like far
             z = np.clip((X - self.center_) / self.scale_, -_FARTHEST, _FARTHEST)
             place = (X[:, self.column_] - self.start_) / self.width_

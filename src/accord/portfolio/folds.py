@@ -19,7 +19,7 @@ from accord.splits import gap_split, groups_of_copies, outlier_split, tail_split
 # More folds where rows are few, so that each part sees most of them.
 _FEW_ROWS, _MANY_ROWS = 250, 20_000
 # Rows that are asked about in all.
-_ASKED_ROWS = 20_000
+ASKED_ROWS = 20_000
 
 
 @dataclass(frozen=True)
@@ -66,8 +66,9 @@ def held_out_parts(
     if time is not None:
         parts = time_parts(np.asarray(time, dtype=np.float64), n_folds)
     else:
-        together = groups_of_copies(x, y, n_parts=n_folds)
-        if groups is not None:
+        if groups is None:
+            together = groups_of_copies(x, y, n_parts=n_folds)
+        else:
             together = np.unique(np.asarray(groups), return_inverse=True)[1]
         parts = random_parts(together, n_folds, seed=seed)
     parts = [part for part in parts if measured[part.train].any() and len(part.test)]
@@ -76,7 +77,7 @@ def held_out_parts(
             f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
             "Give other groups, or none."
         )
-    return thinned(parts, _ASKED_ROWS, seed=seed)
+    return thinned(parts, ASKED_ROWS, seed=seed)
 
 
 def random_parts(together: NDArray[np.int64], n_folds: int, *, seed: int) -> list[Part]:
@@ -93,6 +94,9 @@ def random_parts(together: NDArray[np.int64], n_folds: int, *, seed: int) -> lis
     order = np.random.default_rng(seed).permutation(len(names))
     order = order[np.argsort(-sizes[order], kind="stable")]
     fold_of, filled = np.empty(len(names), np.intp), np.zeros(n_folds)
+    if sizes.max() == 1:  # as below, for a million rows at once
+        fold_of[order] = np.arange(len(names)) % n_folds
+        order = order[:0]
     for name in order:  # the largest first, each into the emptiest fold
         fold_of[name] = np.argmin(filled)
         filled[fold_of[name]] += sizes[name]
@@ -129,6 +133,14 @@ def at_most(rows: Indices, most: int, seed: int) -> Indices:
     if len(rows) <= most:
         return rows
     return np.sort(np.random.default_rng(seed).choice(rows, most, replace=False))
+
+
+def first_of(rows: Indices, most: int, n: int, seed: int) -> Indices:
+    """The same, by one random order of all ``n`` rows: subsets of several folds overlap."""
+    if len(rows) <= most:
+        return rows
+    rank = np.random.default_rng(seed).permutation(n)[rows]
+    return np.asarray(rows[rank <= np.partition(rank, most - 1)[most - 1]])
 
 
 def unusual_part(x: Floats, *, seed: int) -> Part:

@@ -12,7 +12,7 @@ from accord._types import Floats, Indices
 from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.components import Components
 from accord.portfolio.encoding import FeatureEncoding
-from accord.portfolio.folds import at_most
+from accord.portfolio.folds import at_most, first_of
 from accord.portfolio.gaussian_process import GaussianProcess
 from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, NetworkRecipe, Recipe
 from accord.portfolio.targets import ScaledRows, trained_on
@@ -72,25 +72,26 @@ class NetworkModel:
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> Self:
         recipe = self.recipe
-        self.encoding_ = FeatureEncoding(bins=recipe.bins).fit(rows.x)
-        width = self.encoding_(rows.x[:1]).shape[1]
+        chosen = [first_of(own, _NETWORK_ROWS, len(rows.x), seed) for own in folds]
+        shared = np.unique(np.concatenate(chosen))
+        some = at_most(np.arange(len(rows.x)), _NETWORK_ROWS, seed)
+        self.encoding_ = FeatureEncoding(bins=recipe.bins).fit(rows.x[some])
+        x = torch.as_tensor(self.encoding_(rows.x[shared], np.float32))
         columns = self._columns(rows)
         weight = torch.as_tensor(rows.weight)
-        tasks = []
-        for number, own in enumerate(folds):
-            chosen = torch.as_tensor(at_most(own, _NETWORK_ROWS, seed))
-            seeds = tuple(hash_seed(seed, recipe.name, number, k) for k in range(recipe.seeds))
-            tasks.append(
-                Task(
-                    torch.as_tensor(self.encoding_(rows.x[chosen]), dtype=torch.float32),
-                    {name: column[chosen] for name, column in columns.items()},
-                    seeds,
-                    weight[chosen],
-                )
+        tasks = [
+            Task(
+                x,
+                {name: column[own] for name, column in columns.items()},
+                tuple(hash_seed(seed, recipe.name, number, k) for k in range(recipe.seeds)),
+                weight[own],
+                rows=torch.as_tensor(np.searchsorted(shared, own)),
             )
+            for number, own in enumerate(chosen)
+        ]
         objective = MixtureObjective(recipe.components)
         architecture = Architecture(
-            width, recipe.hidden, objective.n_outputs, recipe.activation, recipe.dropout
+            x.shape[1], recipe.hidden, objective.n_outputs, recipe.activation, recipe.dropout
         )
         loss: Any = objective
         if "lower" in columns:

@@ -34,12 +34,14 @@ from accord.portfolio.crossfit import (
     try_recipe,
 )
 from accord.portfolio.folds import (
+    ASKED_ROWS,
     HeldOut,
     Part,
     at_most,
     held_out_parts,
     own_and_rest,
     shifted_parts,
+    thinned,
 )
 from accord.portfolio.local import (
     REFERENCES,
@@ -344,7 +346,7 @@ class PortfolioRegressor(DistributionalRegressor):
         """Parts unlike the rest, predicted by the blend's models trained without them."""
         if len(table) < SHIFTED_ROWS:
             return []
-        parts = shifted_parts(table.x, changes, seed=seed)
+        parts = thinned(shifted_parts(table.x, changes, seed=seed), ASKED_ROWS, seed=seed)
         parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
         models = []
         for member in self.members_:

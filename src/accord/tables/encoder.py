@@ -90,11 +90,11 @@ class TableEncoder:
             parts.append(
                 _standardised(own, block) if own is not None else _APPLY[kind](block, values)
             )
-        whole = np.hstack(parts) if parts else np.zeros((len(X), 0))
+        whole = _side_by_side(parts, len(X))
         varies = np.ptp(whole, axis=0) > 0 if len(whole) else np.zeros(whole.shape[1], bool)
         # A matrix without columns is of no use to anybody; rows that are all alike keep one.
         self.kept_: Indices = np.flatnonzero(varies) if varies.any() else np.arange(1)
-        return np.ascontiguousarray(whole[:, self.kept_])
+        return whole if varies.all() else np.ascontiguousarray(whole[:, self.kept_])
 
     def transform(self, X: pd.DataFrame) -> Floats:
         """The features of new rows.
@@ -104,7 +104,7 @@ class TableEncoder:
         parts = []
         for block, (kind, columns) in zip(self.blocks_, _grouped(self.schema), strict=True):
             parts.append(_APPLY[kind](block, _values(X, columns, kind)))
-        return np.ascontiguousarray(np.hstack(parts)[:, self.kept_])
+        return np.ascontiguousarray(_side_by_side(parts, len(X))[:, self.kept_])
 
     def feature_names(self) -> list[str]:
         """For each feature the column of the table that it comes from."""
@@ -174,6 +174,12 @@ def _values(X: pd.DataFrame, columns: list[Column], kind: str) -> NDArray[Any]:
     return X[[column.name for column in columns]].to_numpy(dtype=np.float64)
 
 
+def _side_by_side(parts: list[Floats], n: int) -> Floats:
+    if len(parts) == 1:
+        return np.ascontiguousarray(parts[0])
+    return np.hstack(parts) if parts else np.zeros((n, 0))
+
+
 # --- numbers -----------------------------------------------------------------------------------
 
 
@@ -184,7 +190,7 @@ def _fit_numbers(values: Floats, y: Floats, columns: list[Column]) -> Block:
     median[known] = np.nanmedian(values[:, known], axis=0)
     gaps = np.flatnonzero(missing.any(axis=0))
     names = [column.name for column in columns]
-    filled = np.hstack([np.where(missing, median, values), missing[:, gaps]])
+    filled = _filled(values, missing, median, gaps)
     return {
         "median": median,
         "gaps": gaps,
@@ -196,8 +202,14 @@ def _fit_numbers(values: Floats, y: Floats, columns: list[Column]) -> Block:
 
 def _apply_numbers(block: Block, values: Floats) -> Floats:
     missing = np.isnan(values)
-    filled = np.where(missing, block["median"], values)
-    return _standardised(np.hstack([filled, missing[:, block["gaps"]]]), block)
+    return _standardised(_filled(values, missing, block["median"], block["gaps"]), block)
+
+
+def _filled(values: Floats, missing: Bools, median: Floats, gaps: Indices) -> Floats:
+    """Numbers with medians in their gaps, and a column for each one that had gaps in training."""
+    if not missing.any() and not len(gaps):
+        return values
+    return np.hstack([np.where(missing, median, values), missing[:, gaps]])
 
 
 def _scaling(values: Floats) -> dict[str, Floats]:
@@ -225,9 +237,13 @@ def _scalings(block: Block, n_features: int) -> list[tuple[float, float]]:
 
 def _standardised(values: Floats, block: Block) -> Floats:
     # Halves, since the difference of two large numbers of unlike sign may exceed the largest.
-    half = (values / 2 - block["centre"] / 2) / block["scale"]
-    features: Floats = np.where(block["varies"], np.clip(2 * half, -_FARTHEST, _FARTHEST), 0.0)
-    return features
+    features = values / 2
+    features -= block["centre"] / 2  # in place: a table may fill most of the memory
+    features /= block["scale"]
+    features *= 2
+    np.clip(features, -_FARTHEST, _FARTHEST, out=features)
+    features[:, ~block["varies"]] = 0.0
+    return np.asarray(features)
 
 
 # --- times and dates ---------------------------------------------------------------------------

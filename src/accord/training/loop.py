@@ -29,9 +29,13 @@ _GATHER_BYTES = 32 * 2**20
 
 @dataclass
 class _Rows:
-    """The rows of all tasks end to end, and where each member finds its own."""
+    """The rows of all tasks end to end, and where each member finds its own.
+
+    Of inputs, which are wide, each table is there once: ``place`` says where in ``x`` a row is.
+    """
 
     x: Tensor
+    place: Tensor
     columns: Columns
     weight: Tensor
     starts: list[int]
@@ -49,8 +53,10 @@ class _Rows:
         weight[-1] = 0
         ends = np.cumsum([task.n_rows for task in tasks])
         member_tasks = [i for i, task in enumerate(tasks) for _ in task.seeds]
+        tables, place = _shared_inputs(tasks)
         return _Rows(
-            end_to_end([task.x for task in tasks]),
+            torch.cat(tables).to(like) if len(tables) > 1 else tables[0].to(like),
+            place.to(settings.device),
             {n: end_to_end([task.columns[n] for task in tasks]) for n in tasks[0].columns},
             weight.unsqueeze(1),
             [int(ends[i]) - tasks[i].n_rows for i in member_tasks],
@@ -158,18 +164,18 @@ class Loop:
             torch.randperm(count, generator=generator, out=own[:count])
         place = torch.arange(n_steps * batch)
         counts, starts = torch.tensor([rows.counts, rows.starts]).unsqueeze(2)
-        order += torch.where(place < counts, starts, len(rows.x) - 1)
+        order += torch.where(place < counts, starts, len(rows.weight) - 1)
         return order.view(-1, n_steps, batch).transpose(0, 1).contiguous()
 
     def _steps(self, order: Tensor) -> Tensor:
         """Train on some batches; the sum of their mean losses per member."""
         flat = order.flatten().to(self.settings.device)
 
-        def gathered(rows: Tensor) -> Tensor:
-            return rows.index_select(0, flat).view(*order.shape, -1)
+        def gathered(rows: Tensor, at: Tensor = flat) -> Tensor:
+            return rows.index_select(0, at).view(*order.shape, -1)
 
         # the mean over a batch's real rows, of which there is one at least
-        n_real = (order < len(self.rows.x) - 1).sum(2, keepdim=True).clamp_(min=1)
+        n_real = (order < len(self.rows.weight) - 1).sum(2, keepdim=True).clamp_(min=1)
         weight = gathered(self.rows.weight)
         weight /= n_real.unsqueeze(3).to(weight)
         names = list(self.rows.columns)
@@ -178,7 +184,7 @@ class Loop:
         losses = []
         # everything that can be cut up beforehand is, since a step on small networks is short
         for x, w, mask, *row in zip(
-            gathered(self.rows.x).unbind(),
+            gathered(self.rows.x, self.rows.place[flat]).unbind(),
             weight.unbind(),
             masks,
             *(c.unbind() for c in columns),
@@ -284,6 +290,16 @@ def _dropout_streams(seeds: Sequence[int], layer: int) -> list[np.random.Generat
     numpy's SFC64 is five times as fast as torch's generator, and a mask needs a number per unit.
     """
     return [np.random.Generator(np.random.SFC64([seed, layer])) for seed in seeds]
+
+
+def _shared_inputs(tasks: Sequence[Task]) -> tuple[list[Tensor], Tensor]:
+    """Each table of inputs once, and where in them the tasks' rows are, the padding row last."""
+    tables = list({id(task.x): task.x for task in tasks}.values())
+    sizes = np.cumsum([0, *(len(table) for table in tables)]).tolist()
+    starts = {id(table): start for table, start in zip(tables, sizes, strict=False)}
+    own = [torch.arange(task.n_rows) if task.rows is None else task.rows for task in tasks]
+    places = [rows + starts[id(task.x)] for rows, task in zip(own, tasks, strict=True)]
+    return tables, torch.cat([*places, torch.zeros(1, dtype=torch.long)])
 
 
 def _relative_weight(task: Task) -> Tensor:

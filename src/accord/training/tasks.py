@@ -137,7 +137,9 @@ class StoppingRows:
 class Task:
     """The rows of one ensemble, scaled, and a seed per member.
 
-    **Shape**: x (N, d); each column (N, T); weight (N,).
+    Tasks may share one ``x``, of which ``rows`` are a task's own: folds of a table do.
+
+    **Shape**: x (N, d), or (any, d) with ``rows`` (N,); each column (N, T); weight (N,).
     """
 
     x: Tensor
@@ -150,10 +152,11 @@ class Task:
     penalty: float = 0.0  # L2 penalty on weights, half of it times their squared norm
     adversarial_step: Tensor | None = None  # (d,): fast-gradient-sign step per feature
     dropout: float | None = None  # in place of the architecture's rate
+    rows: Tensor | None = None
 
     @property
     def n_rows(self) -> int:
-        return self.x.shape[0]
+        return len(self.x if self.rows is None else self.rows)
 
 
 @dataclass(frozen=True)
