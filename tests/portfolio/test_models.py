@@ -124,6 +124,15 @@ def test_seeds_of_networks_differ() -> None:
     assert all(0 <= seed < 2**31 for seed in seeds)
 
 
+def test_a_wide_table_is_not_encoded_and_tries_less() -> None:
+    wide = RNG.normal(size=(160, 1_000))
+    recipes = recipes_for("standard", wide, Z)
+    assert [r.name for r in recipes] == ["line", "short", "mixture", "trees"]
+    assert all(r.bins == 0 and r.seeds == 1 for r in recipes if isinstance(r, NetworkRecipe))
+    narrow = recipes_for("standard", wide[:, :100], Z)
+    assert {r.bins for r in narrow if isinstance(r, NetworkRecipe)} == {0, 16}
+
+
 @pytest.mark.parametrize("censored", [False, True])
 def test_which_recipes_are_tried(censored: bool) -> None:
     skewed = np.exp(2 * RNG.normal(size=160))

@@ -145,6 +145,8 @@ _ORDINARY_ROWS = 1_500
 _SHORTEST, _LONGEST = 0.5, 2.0
 # Inputs of a network: an encoding gets fewer bins where features are many.
 _MOST_INPUTS, _FEWEST_BINS = 2_000, 4
+# Where there is no room for any, what lives from its encoding or from few features is not tried.
+_FOR_WIDE = ("line", "short", "mixture")
 _GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 60
 _TREES_ROWS = 100
 
@@ -159,7 +161,11 @@ def recipes_for(
     **Shape**: x (N, d), y (N,).
     """
     n, d = x.shape
-    networks = [_sized(recipe, effort, n, d) for recipe in _BY_EFFORT[effort]]
+    networks = [
+        _sized(recipe, effort, n, d)
+        for recipe in _BY_EFFORT[effort]
+        if not _is_wide(d) or recipe.name in _FOR_WIDE
+    ]
     if rounding:
         networks = [r if not r.tolerance else _for_rounded(r, rounding) for r in networks]
     if is_skewed(y) and not censored:
@@ -183,10 +189,14 @@ def _sized(recipe: NetworkRecipe, effort: Effort, n: int, d: int) -> NetworkReci
     """A recipe for n rows of d features."""
     seeds = _SEEDS[effort] if n < _ONE_SEED_ROWS or effort == "best" else 1
     length = float(np.clip((n / _ORDINARY_ROWS) ** 0.4, _SHORTEST, _LONGEST))
-    bins = min(recipe.bins, _MOST_INPUTS // max(d, 1) - 1)
     return replace(
         recipe,
-        seeds=min(recipe.seeds, seeds) if recipe is _LINE else seeds,
+        seeds=1 if recipe is _LINE or _is_wide(d) else seeds,
         steps=round(recipe.steps * length),
-        bins=bins if bins >= _FEWEST_BINS else 0,
+        bins=0 if _is_wide(d) else min(recipe.bins, _MOST_INPUTS // max(d, 1) - 1),
     )
+
+
+def _is_wide(d: int) -> bool:
+    """Whether features are too many for an encoding."""
+    return _MOST_INPUTS // max(d, 1) - 1 < _FEWEST_BINS
