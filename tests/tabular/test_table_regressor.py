@@ -126,6 +126,7 @@ def test_groups_are_held_out_together() -> None:
     together = quick(group="person").fit(frame, "y")
     assert "person" in together.schema_.ignored
     assert together.held_out_.figures()["rmse"] > alone
+    assert together.held_out_.separate_rows < 60 < len(together.held_out_)
     with pytest.raises(TableError, match="at least 2 groups"):
         quick(group="person").fit(frame.assign(person="one"), "y")
 
