@@ -75,8 +75,10 @@ from accord.cli import options, terminal
     "--tolerance",
     metavar="EPS",
     help="How far apart model and data may be and still agree: 0.5 (target units), 1% (of the "
-    "target's range), or choose (the best on held-out rows). bvm and bvm-paper also know local, "
-    "learn, validate and robust.  [default: choose; bvm-paper: 1%; bvm: local]",
+    "target's range), or choose (the best on held-out rows). bvm and bvm-paper also take local "
+    "(grows away from the data), learn (trained with the networks), validate (the best on "
+    "held-out rows) and robust (the best on the most unusual rows).  [default: choose; bvm-paper: "
+    "1%; bvm: local]",
 )
 @click.option(
     "--rule",
