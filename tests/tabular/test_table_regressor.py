@@ -174,6 +174,12 @@ def test_settings_that_cannot_be(houses: pd.DataFrame) -> None:
         quick(effort="huge").fit(houses, "price")
     with pytest.raises(ValueError, match="coverage"):
         quick(coverage=95).fit(houses, "price")
+    with pytest.raises(TypeError, match="tolerance must be a number, got None"):
+        quick(tolerance=None).fit(houses, "price")
+    with pytest.raises(ValueError, match="tolerance must be finite, got inf"):
+        quick(tolerance=float("inf")).fit(houses, "price")
+    with pytest.raises(ValueError, match="such as '1%', or 'choose', got 'local'"):
+        quick(tolerance="local").fit(houses, "price")
     with pytest.raises(TypeError, match="ignore must be a list"):
         quick(ignore="town").fit(houses, "price")
     with pytest.raises(ValueError, match="one value per row"):
