@@ -290,7 +290,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The same for a frame that has the schema's columns and types already."""
         check_is_fitted(self, "engine_")
         return table_receipts(
-            self.engine_,
+            lambda rows: self.engine_.answer(rows)[0],
+            self.engine_.proximity_,
             self.preprocessor_,
             self.profile_,
             X,
