@@ -145,6 +145,23 @@ def test_a_missing_file_is_named_before_anything_heavy_is_imported() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def test_a_missing_column_is_named_before_torch_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n3,4\n")
+    code = (
+        "import sys; from accord.cli import application\n"
+        "for ask in (['fit', 't.csv', '-t', 'z'], ['fit', 't.csv', '-t', 'y', '--group', 'z'],\n"
+        "            ['validate', 't.csv', '--truth', 'y', '--mean', 'z', '--rule', 'exact']):\n"
+        "    try: application(ask)\n"
+        "    except SystemExit as end: assert end.code == 2\n"
+        "print(sorted({'torch', 'sklearn', 'matplotlib'} & set(sys.modules)))"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert found.stderr.count("column 'z' is not in t.csv") == 3
+    assert found.stdout.strip() == "[]"
+
+
 def test_predicting_imports_only_what_it_needs(
     model_file: Path, houses: pd.DataFrame, tmp_path: Path
 ) -> None:

@@ -7,6 +7,16 @@ import click
 
 from accord.cli import options, terminal
 
+# Options that name a column, and what messages call it.
+_ROLES = {
+    "group": "group",
+    "time_column": "time",
+    "target": "target",
+    "tolerance_column": "tolerance",
+    "lower_column": "lower bound",
+    "upper_column": "upper bound",
+}
+
 
 @click.command(short_help="Train a model on a table; write the model and a report.")
 @click.argument("table", type=options.TABLE)
@@ -32,14 +42,13 @@ from accord.cli import options, terminal
     default="portfolio",
     show_default=True,
     metavar="NAME",
-    help="What learns: the portfolio of models; bvm-paper, the paper's method as printed; bvm, "
-    "deep-ensemble, mse-ensemble, mc-dropout, pbp or evidential.",
+    help="What learns: the portfolio, a blend of several kinds of model; bvm-paper, the paper's "
+    "method as printed; bvm, deep-ensemble, mse-ensemble, mc-dropout, pbp or evidential.",
 )
 @click.option(
     "--effort",
     type=click.Choice(["quick", "standard", "best"]),
-    show_default="standard",
-    help="How many kinds of model the portfolio tries, and for how long.",
+    help="How many kinds of model the portfolio tries, and for how long.  [default: standard]",
 )
 @click.option(
     "--time-budget",
@@ -143,13 +152,13 @@ def fit(
     force: bool,
     **settings: Any,
 ) -> None:
-    """Train a model on TABLE (CSV or Parquet) and find out how far it can be trusted.
+    """Train a model on TABLE (CSV or Parquet; - for standard input) and find out how far it can be
+    trusted.
 
     Column types, missing values, categories and dates are taken care of. Each row is predicted by
     models that have not seen it, and the most unusual rows by models that have seen no rows
     like them: these are the figures in the report. The models that were judged are the ones saved;
-    only a --method that is a single ensemble is trained once more, on all rows. A dash in place of
-    TABLE is standard input.
+    only a --method that is a single ensemble is trained once more, on all rows.
 
     \b
     Examples:
@@ -162,6 +171,14 @@ def fit(
     """
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
+    terminal.check_columns(
+        table,
+        [(role, settings[name]) for name, role in _ROLES.items()]
+        + [("ignored", name) for name in settings["ignore"]]
+        + [("used", name) for name in settings["use"]],
+        encoding=settings["encoding"],
+        delimiter=settings["delimiter"],
+    )
 
     from accord.report import fit_report
     from accord.tables import atomic_outputs

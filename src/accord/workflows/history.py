@@ -82,12 +82,12 @@ class History:
         except (ValueError, KeyError, TypeError):
             raise OptionError(
                 f"state must be a file that 'accord monitor' wrote, got {shown}. Give another "
-                "name, or remove the file to begin anew."
+                "name, or remove the file to start again."
             ) from None
         if (found.model, found.coverage) != (model, coverage):
             raise OptionError(
                 f"the state {shown} must belong to this model, got that of another one. Give a "
-                "state file for each model with --state, or remove it to begin anew."
+                "state file for each model with --state, or remove it to start again."
             )
         return found
 

@@ -353,6 +353,6 @@ def _notes(before: Batch | None, repeated: int, seen: float) -> list[str]:
         notes.append("The model was trained on these rows: they cannot test it and do not count.")
     elif seen > 0:
         notes.append(
-            f"About {percent(seen, 0)} of these rows were trained on: the evidence is too kind."
+            f"About {percent(seen, 0)} of these rows were trained on: the result looks too good."
         )
     return notes
