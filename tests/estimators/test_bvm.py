@@ -461,3 +461,9 @@ def test_training_that_fails_says_so(sine):
             variance_head="softplus",
             random_state=0,
         ).fit(x, y)
+
+
+def test_an_exponential_head_is_finite_far_away(sine):
+    model = BVMRegressor(**(QUICK | {"variance_head": "exp", "epochs": 2})).fit(*sine)
+    dist = model.predict_dist([[1e6], [-1e30], [1e300]])
+    assert np.isfinite(np.concatenate([dist.mean, dist.std, dist.interval(0.95).ravel()])).all()
