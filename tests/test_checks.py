@@ -1,6 +1,7 @@
 """One wording for all refusals, for numbers, arrays and tensors alike."""
 
 import re
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -106,6 +107,15 @@ def test_choices_and_counts() -> None:
     for value in (1.0, True, "1"):
         with pytest.raises(TypeError, match="x must be an integer"):
             _checks.check_count("x", value)
+
+
+@pytest.mark.parametrize("value", [None, "0.1", [None], {"a": 1}])
+@pytest.mark.parametrize(
+    "check", [_checks.check_positive, _checks.check_non_negative, _checks.check_finite]
+)
+def test_what_is_no_number(check: Callable[..., None], value: object) -> None:
+    with pytest.raises(TypeError, match=r"x must be a number, got .* Use 0."):
+        check("x", value, remedy="Use 0.")
 
 
 def test_values_under_vmap_pass_and_shapes_do_not() -> None:

@@ -185,6 +185,8 @@ def _refuse(name: str, value: Any, is_bad: Callable[[Any], Any], rule: str, reme
     values = _values(value)
     if _is_hidden(values):
         return
+    if not _is_tensor(values) and values.dtype.kind not in "biuf":
+        raise TypeError(f"{name} must be a number, got {value!r}. {remedy}".rstrip())
     place = _first(is_bad(values))
     if place is not None:
         received = str(np.asarray(values)[place])

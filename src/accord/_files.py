@@ -25,6 +25,7 @@ __all__ = [
     "check_inputs",
     "check_output",
     "check_outputs",
+    "one_at_a_time",
     "printable",
     "quoted",
     "write_whole",
@@ -234,6 +235,27 @@ def write_whole(path: str | Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_output(path, force=True) as part:
         part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+@contextmanager
+def one_at_a_time(path: Path) -> Iterator[None]:
+    """Let no other process into such a block for a file of this folder: a file is changed whole.
+
+    The folder itself is locked, so that no further file is left there. Systems without such locks
+    go on without one.
+    """
+    if not _LOCKS:
+        yield
+        return
+    import fcntl
+
+    handle = os.open(path.absolute().parent, os.O_RDONLY)
+    try:
+        with suppress(OSError):  # a network drive without locks
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
 
 
 class _Part:

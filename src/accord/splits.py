@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.ensemble import IsolationForest
 from sklearn.utils import check_random_state
 
 from accord._types import Floats, Indices
@@ -85,6 +84,8 @@ def outlier_split(X: ArrayLike, *, fraction: float = 0.1, random_state: Seed = N
         >>> outlier_split(X, fraction=0.05, random_state=0)[1]
         array([3])
     """
+    from sklearn.ensemble import IsolationForest  # slow to import, and predicting needs no split
+
     features = _features(X)
     n_test = _held_out(len(features), fraction)
     forest = IsolationForest(random_state=random_state).fit(features)

@@ -145,17 +145,39 @@ def test_a_missing_file_is_named_before_anything_heavy_is_imported() -> None:
     assert found.stdout.strip() == "[]"
 
 
-def test_predicting_imports_neither_plots_nor_reports(model_file: Path, tmp_path: Path) -> None:
+def test_a_missing_column_is_named_before_torch_is_imported(tmp_path: Path) -> None:
+    (tmp_path / "t.csv").write_text("x,y\n1,2\n3,4\n")
     code = (
         "import sys; from accord.cli import application\n"
-        f"try: application(['predict', {str(model_file)!r}, {str(model_file)!r}])\n"
-        "except SystemExit: pass\n"
-        "print(sorted({'accord.report', 'accord.plots'} & set(sys.modules)))"
+        "for ask in (['fit', 't.csv', '-t', 'z'], ['fit', 't.csv', '-t', 'y', '--group', 'z'],\n"
+        "            ['validate', 't.csv', '--truth', 'y', '--mean', 'z', '--rule', 'exact']):\n"
+        "    try: application(ask)\n"
+        "    except SystemExit as end: assert end.code == 2\n"
+        "print(sorted({'torch', 'sklearn', 'matplotlib'} & set(sys.modules)))"
     )
     found = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
     )
+    assert found.stderr.count("column 'z' is not in t.csv") == 3
     assert found.stdout.strip() == "[]"
+
+
+def test_predicting_imports_only_what_it_needs(
+    model_file: Path, houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    houses.iloc[:1].to_csv(tmp_path / "one.csv", index=False)
+    code = (
+        "import sys; from accord.cli import application\n"
+        f"try: application(['predict', {str(model_file)!r}, 'one.csv', '-o', 'out.csv', '-q'])\n"
+        "except SystemExit as end: assert end.code == 0\n"
+        "slow = {'accord.report', 'accord.plots', 'matplotlib', 'jinja2', 'sklearn.ensemble',\n"
+        "        'sklearn.neighbors', 'sklearn.linear_model', 'sklearn.model_selection'}\n"
+        "print(sorted(slow & set(sys.modules)), file=sys.stderr)"
+    )
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path
+    )
+    assert found.stderr.strip() == "[]"
 
 
 def test_a_closed_pipe_ends_quietly(model_file: Path, houses: pd.DataFrame, tmp_path: Path) -> None:

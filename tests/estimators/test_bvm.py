@@ -394,6 +394,8 @@ def test_targets_may_stay_as_they_are():
         ({"tolerance": "locale"}, "tolerance must be a number in target units, a percentage"),
         ({"tolerance": np.ones(3)}, "tolerance must be one number"),
         ({"tolerance": math.inf}, "tolerance must be finite"),
+        ({"tolerance": None}, "tolerance must be a number, got None"),
+        ({"learning_rate": "fast"}, "learning_rate must be a number, got 'fast'"),
         ({"n_members": 0}, "n_members"),
         ({"variance_floor": -1e-6}, "variance_floor must be non-negative"),
         ({"activation": "sigmoid"}, "activation must be one of"),
@@ -406,7 +408,7 @@ def test_targets_may_stay_as_they_are():
     ],
 )
 def test_bad_settings(sine, settings, message):
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises((ValueError, TypeError), match=message):
         BVMRegressor(**(QUICK | settings)).fit(*sine)
 
 
@@ -415,6 +417,7 @@ def test_bad_settings(sine, settings, message):
     [
         ({"y_tolerance": [0.1, 0.2]}, r"y_tolerance must be a number or have a value per row"),
         ({"y_tolerance": -1.0}, "y_tolerance must be non-negative"),
+        ({"y_tolerance": math.inf}, "y_tolerance must be finite"),
         ({"y_std": -np.ones(200)}, "y_std must be non-negative"),
         ({"y_lower": np.ones(200), "y_upper": np.zeros(200)}, "must not exceed y_upper"),
         ({"y_upper": np.full(200, np.inf)}, "must bound at least one target"),
@@ -458,3 +461,9 @@ def test_training_that_fails_says_so(sine):
             variance_head="softplus",
             random_state=0,
         ).fit(x, y)
+
+
+def test_an_exponential_head_is_finite_far_away(sine):
+    model = BVMRegressor(**(QUICK | {"variance_head": "exp", "epochs": 2})).fit(*sine)
+    dist = model.predict_dist([[1e6], [-1e30], [1e300]])
+    assert np.isfinite(np.concatenate([dist.mean, dist.std, dist.interval(0.95).ravel()])).all()

@@ -101,6 +101,23 @@ def test_a_recurrent_network_follows_a_stock() -> None:
     assert 0.3 < np.sqrt(np.mean((error / std) ** 2)) < 2
 
 
+class FailsToPredict(nn.Module):
+    """Trains, and then has a fault of its own."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x if self.training else x[:, :1])
+
+
+def test_a_fault_of_the_module_shows_at_fit() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        ModuleRegressor(FailsToPredict, epochs=1, n_members=1, random_state=0).fit(x, x[:, 0])
+
+
 def test_prediction_is_smoothed_by_the_tolerance(model: ModuleRegressor) -> None:
     x, _ = rows()
     bare = clone(model).set_params(predictive="model")

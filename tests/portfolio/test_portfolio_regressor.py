@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 import accord
 from accord.portfolio import PortfolioRegressor
+from accord.portfolio.crossfit import Clock
 from accord.portfolio.recipes import NetworkRecipe
 
 Data = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -147,9 +148,42 @@ def test_rounded_targets_are_noted() -> None:
 def test_recipes_left_out_for_time_are_named() -> None:
     model = hurried().fit(*bent(40))
     assert len(model.leaderboard_) == 1
-    (note,) = [note for note in model.notes_ if note.startswith("Not tried, for time:")]
+    (note,) = [note for note in model.notes_ if note.startswith("Not tried, for lack of time:")]
     assert "mixture" in note
     assert model.leaderboard_[0].name not in note
+
+
+def test_skewed_targets_are_no_wider_than_without_a_model() -> None:
+    """Beside the interval of the target's own values, on new rows."""
+    rng = np.random.default_rng(1)
+    x = rng.normal(size=(1_300, 3))
+    y = np.exp(0.8 * x[:, 0] + 0.5 * rng.normal(size=len(x)))
+    model = quick(bounds=(0.0, None)).fit(x[:300], y[:300])
+    lower, upper = model.predict_interval(x[300:], coverage=0.95).T
+    without = np.diff(np.quantile(y[300:], [0.025, 0.975]))[0]
+    assert np.mean((lower <= y[300:]) & (y[300:] <= upper)) > 0.9
+    assert np.mean(upper - lower) < 0.8 * without
+    assert np.median(upper - lower) < np.mean(upper - lower)
+    assert np.median((upper - model.predict(x[300:])) / (model.predict(x[300:]) - lower)) > 1.2
+
+
+def test_the_budget_is_kept_at_the_speed_that_the_machine_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A recipe is begun only if it will be done in time, beside other work on the machine too."""
+    now = 0.0
+    monkeypatch.setattr("accord.portfolio.crossfit.time.perf_counter", lambda: now)
+    for seconds_per_work, tried in ((1.0, 8), (4.0, 2), (60.0, 1)):
+        start = now
+        clock = Clock(10.0, None)
+        clock.plan([1.0] * 12)
+        done = 0
+        while done < 12 and clock.affords(1.0):
+            now += seconds_per_work
+            clock.end(1.0)
+            done += 1
+        assert done == tried  # a fifth of the time is kept; the first recipe is always tried
+        assert tried == 1 or now - start <= 8.0
 
 
 def test_the_leaderboard_is_in_order_and_its_weights_are_shares(model: PortfolioRegressor) -> None:

@@ -232,7 +232,7 @@ def test_infinite_cells_are_named(frame: pd.DataFrame) -> None:
     frame.loc[4, "price"] = np.inf
     frame.loc[[6, 8], "size"] = -np.inf
     data = prepared(frame)
-    assert "1 infinite value in 'price' (first in row 5): counted among them." in data.notes
+    assert "1 infinite value in 'price' (first in row 5): left out as missing." in data.notes
     # Row 5 was left out, and rows are counted as in the file all the same.
     assert "2 infinite values in 'size' (first in row 7): taken as missing." in data.notes
     assert len(data.y) == N - 1

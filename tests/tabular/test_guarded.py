@@ -8,6 +8,7 @@ import pytest
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -149,9 +150,39 @@ def test_saved_without_pickle_where_the_model_allows_it(
     loaded = accord.load(tmp_path / "g.accord")
     np.testing.assert_array_equal(loaded.predict_interval(FAR), guarded.predict_interval(FAR))
     trees = guard(HistGradientBoostingRegressor(max_iter=5), random_state=0).fit(X[:60], Y[:60])
-    with pytest.raises(TypeError, match="HistGradientBoostingRegressor in its own format"):
+    with pytest.raises(TypeError, match="each HistGradientBoostingRegressor of models_ in its own"):
         trees.save(tmp_path / "t.accord")
     assert not (tmp_path / "t.accord").exists()
+
+
+def test_the_guard_and_the_models_bytes_apart(tmp_path: Path) -> None:
+    """Trees cannot be written safely: they stay with whoever trusts their bytes."""
+    trees = guard(HistGradientBoostingRegressor(max_iter=5), random_state=0).fit(X[:60], Y[:60])
+    trees.save(tmp_path / "t.accord", models=False)
+    loaded = accord.load(tmp_path / "t.accord")
+    with pytest.raises(NotFittedError, match=r"saved alone.*attach\(models\)"):
+        loaded.predict(X[:3])
+    with pytest.raises(ValueError, match=r"got 1\. Give all of models_"):
+        loaded.attach(trees.models_[:1])
+    np.testing.assert_array_equal(
+        loaded.attach(trees.models_).predict_interval(NEW[:9]), trees.predict_interval(NEW[:9])
+    )
+
+
+def test_receipts_say_where_the_width_comes_from(
+    guarded: GuardedRegressor, prefit: GuardedRegressor
+) -> None:
+    rows = np.array([[0.1, 0.2], [0.0, 30.0]])
+    for model in (guarded, prefit):
+        found = model.explain_uncertainty(rows)
+        np.testing.assert_allclose(found.parts.std, model.predict_dist(rows).std, rtol=1e-6)
+        np.testing.assert_allclose(
+            found.distance_by_column.sum(axis=1), np.square(found.parts.distance), rtol=1e-9
+        )
+        assert found.distance_by_column[1, 1] > 0.9 * np.square(found.parts.std[1])
+        assert not found.unlike[0]
+        assert found.unlike[1].startswith("x1 30")
+        assert "more training rows like this one" in found.narrow[1]
 
 
 def test_bad_input_is_refused() -> None:

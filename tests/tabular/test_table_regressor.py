@@ -126,6 +126,7 @@ def test_groups_are_held_out_together() -> None:
     together = quick(group="person").fit(frame, "y")
     assert "person" in together.schema_.ignored
     assert together.held_out_.figures()["rmse"] > alone
+    assert together.held_out_.separate_rows < 60 < len(together.held_out_)
     with pytest.raises(TableError, match="at least 2 groups"):
         quick(group="person").fit(frame.assign(person="one"), "y")
 
@@ -173,6 +174,12 @@ def test_settings_that_cannot_be(houses: pd.DataFrame) -> None:
         quick(effort="huge").fit(houses, "price")
     with pytest.raises(ValueError, match="coverage"):
         quick(coverage=95).fit(houses, "price")
+    with pytest.raises(TypeError, match="tolerance must be a number, got None"):
+        quick(tolerance=None).fit(houses, "price")
+    with pytest.raises(ValueError, match="tolerance must be finite, got inf"):
+        quick(tolerance=float("inf")).fit(houses, "price")
+    with pytest.raises(ValueError, match="such as '1%', or 'choose', got 'local'"):
+        quick(tolerance="local").fit(houses, "price")
     with pytest.raises(TypeError, match="ignore must be a list"):
         quick(ignore="town").fit(houses, "price")
     with pytest.raises(ValueError, match="one value per row"):

@@ -34,6 +34,23 @@ def make_task(n_rows: int = 50, seeds: tuple[int, ...] = (1, 2), shift: float = 
     return Task(torch.tensor(x), {"target": torch.tensor(t)}, seeds)
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "[enforce fail at alloc_cpu.cpp:118] DefaultCPUAllocator: can't allocate memory",
+        "CUDA out of memory. Tried to allocate 2.00 GiB",
+        "Storage size calculation overflowed with sizes=[5000000030000000010]",
+    ],
+)
+def test_too_little_memory_is_said(words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(self: Loop) -> None:
+        raise RuntimeError(words)
+
+    monkeypatch.setattr(Loop, "run", run)
+    with pytest.raises(MemoryError, match=r"must fit in memory.*smaller layers \(hidden\)"):
+        train([make_task()], ARCHITECTURE, OBJECTIVE, SETTINGS)
+
+
 def assert_same(one, other, tolerance=1e-12):
     for a, b in zip(one.parameters, other.parameters, strict=True):
         np.testing.assert_allclose(a, b, rtol=0, atol=tolerance)

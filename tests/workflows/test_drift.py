@@ -1,5 +1,7 @@
 """How new rows differ from those in training, column by column."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -74,3 +76,5 @@ def test_drift_sentences_do_not_contradict_themselves() -> None:
     assert mixed.any
     assert "each by itself" in mixed.sentences()[0]
     assert "their combinations of values are new" in mixed.sentences()[1]
+    moved = Drift((replace(same, drifted=True),), same, 0.4, 0.05, n_rows=200)
+    assert "combinations" not in moved.sentences()[1]

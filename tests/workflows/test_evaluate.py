@@ -55,6 +55,14 @@ def test_rows_without_a_target_are_left_out(fitted: FitResult) -> None:
         evaluate_table(fitted.model, fresh(5, seed=1))
 
 
+def test_copies_are_no_further_evidence(fitted: FitResult) -> None:
+    frame = fresh(60, seed=7)
+    once = evaluate_table(fitted.model, frame).found
+    copied = evaluate_table(fitted.model, pd.concat([frame] * 3)).found
+    assert copied.covered == once.covered
+    np.testing.assert_allclose(copied.covered_range, once.covered_range, atol=0.01)
+
+
 def test_the_target_must_be_there(fitted: FitResult) -> None:
     with pytest.raises(OptionError, match="'price' is not in the DataFrame"):
         evaluate_table(fitted.model, fresh(50, seed=1).drop(columns="price"))

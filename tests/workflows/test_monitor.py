@@ -3,6 +3,8 @@
 import json
 import os
 import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -164,6 +166,46 @@ def test_rows_are_counted_once_whatever_their_order(model: TableRegressor, state
     assert other.history.rows == 100
 
 
+def test_tables_that_overlap_count_their_new_rows(model: TableRegressor, state: Path) -> None:
+    """A file that grows from day to day, as exports do."""
+    rows = new_houses(90, seed=1)
+    monitor_table(model, rows.iloc[:60], state=state)
+    found = monitor_table(model, rows, state=state)
+    assert (found.batch.rows, found.batch.labelled) == (90, 30)
+    assert found.history.rows == 90
+    alone = monitor_table(model, rows.iloc[60:])
+    assert found.batch.misses == alone.batch.misses
+    assert "60 rows were shown before, in other tables: not counted again." in found.warnings
+    last = monitor_table(model, rows.iloc[50:70], state=state)
+    assert not last.counted
+    assert last.history.rows == 90
+
+
+def test_rows_with_few_values_are_not_taken_for_each_other(
+    model: TableRegressor, state: Path
+) -> None:
+    rows = pd.concat([new_houses(20, seed=1)] * 3)
+    monitor_table(model, rows, state=state)
+    assert monitor_table(model, rows.iloc[:-1], state=state).history.rows == 119
+
+
+def test_two_runs_at_once_are_both_counted(
+    model: TableRegressor, state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each reads the state, waits, and writes: without a lock one would be forgotten."""
+    write = History.write
+
+    def slowly(self: History, path: Path) -> None:
+        time.sleep(0.5)
+        write(self, path)
+
+    monkeypatch.setattr(History, "write", slowly)
+    tables = [new_houses(40, seed=seed) for seed in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda rows: monitor_table(model, rows, state=state), tables))
+    assert len(json.loads(state.read_text())["batches"]) == 2
+
+
 def test_rows_that_it_was_trained_on_do_not_count(
     model: TableRegressor, houses: pd.DataFrame, state: Path
 ) -> None:
@@ -220,7 +262,15 @@ def test_the_state_of_another_model_is_refused(model: TableRegressor, state: Pat
 
 
 @pytest.mark.parametrize(
-    "content", ["", "{}", "[1]", '{"kind": "accord monitoring", "version": 1, "batches": [{}]}']
+    "content",
+    [
+        "",
+        "{}",
+        "[1]",
+        '{"kind": "accord monitoring", "version": 1, "batches": [{}]}',
+        '{"kind": "accord monitoring", "version": 1, "model": "m", "coverage": 0.9, '
+        '"batches": [], "counted": "no numbers"}',
+    ],
 )
 def test_a_file_that_is_no_state_is_refused(
     model: TableRegressor, state: Path, content: str

@@ -1,5 +1,7 @@
 """Verdicts are tests: three answers, a stated level, and use of equal rank with reliability."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -96,6 +98,34 @@ def test_unusual_rows_that_fail_make_it_a_caution() -> None:
     made = fit_verdict(judged(420, 442), judged(20, 40), Use(6, 6, 10), target="price")
     assert made.level == "caution"
     assert "for rows like these but not for the most unusual ones" in made.headline
+
+
+def test_copies_of_rows_are_no_further_evidence() -> None:
+    """Each row five times says as much as once; five hits per group of equal rows too."""
+    once = judged(238, 250)
+    five = np.repeat(np.arange(250), 5)
+    copied = replace(once[five], alike=five)
+    assert copied.separate_rows == pytest.approx(250, rel=0.01)
+    np.testing.assert_allclose(copied.covered_range, once.covered_range, atol=1e-3)
+    all_inside = judged(1000, 1000)
+    assert replace(all_inside, alike=np.arange(1000) // 50).separate_rows == 20
+    assert all_inside.separate_rows == 1000
+
+
+def test_groups_of_unlike_rows_are_nearly_separate_rows() -> None:
+    rng = np.random.default_rng(0)
+    found = judged(950, 1000)[rng.permutation(1000)]
+    assert replace(found, alike=np.arange(1000) // 5).separate_rows > 800
+
+
+def test_a_typing_error_does_not_make_the_columns_useless() -> None:
+    found = judged(420, 442)
+    found.y[-1] = 1e9
+    said = [
+        " ".join(fit_verdict(found, judged(0, 0), Use(width, width, 10), target="y").remarks)
+        for width in (2.0, 9.8)
+    ]
+    assert ["The columns say little about the target" in words for words in said] == [False, True]
 
 
 def test_infinite_intervals_are_no_use() -> None:

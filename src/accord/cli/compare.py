@@ -16,7 +16,7 @@ from accord.cli import options, terminal
     type=click.IntRange(min=1),
     default=3,
     show_default=True,
-    help="Random splits, and as many outlier splits.",
+    help="Random splits, and as many that hold out the most unusual rows.",
 )
 @click.option(
     "--method",

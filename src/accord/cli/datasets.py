@@ -19,7 +19,7 @@ def datasets(
 ) -> None:
     """Without NAME, list what there is. With NAME, describe it; with -o, write it as a table.
 
-    Datasets that are not embedded are downloaded once, or taken from the folder that ACCORD_DATA
+    Datasets that are not built in are downloaded once, or taken from the folder that ACCORD_DATA
     names.
 
     \b
@@ -42,7 +42,7 @@ def datasets(
     elif name is None:
         header = ["name", "rows", "columns", "target", "source"]
         lines = [
-            [e.name, f"{e.n:,}", str(e.d), e.target[0], "download" if e.files else "embedded"]
+            [e.name, f"{e.n:,}", str(e.d), e.target[0], "download" if e.files else "built in"]
             for e in result.entries
         ]
         click.echo(terminal.table(header, lines))

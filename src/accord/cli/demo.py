@@ -9,7 +9,7 @@ import click
 from accord.cli import options, terminal
 
 
-@click.command(short_help="Fit, predict and report on embedded data, in under a minute.")
+@click.command(short_help="Fit, predict and report on built-in data, in under a minute.")
 @click.option(
     "--folder",
     type=click.Path(file_okay=False, path_type=Path),

@@ -7,6 +7,16 @@ import click
 
 from accord.cli import options, terminal
 
+# Options that name a column, and what messages call it.
+_ROLES = {
+    "group": "group",
+    "time_column": "time",
+    "target": "target",
+    "tolerance_column": "tolerance",
+    "lower_column": "lower bound",
+    "upper_column": "upper bound",
+}
+
 
 @click.command(short_help="Train a model on a table; write the model and a report.")
 @click.argument("table", type=options.TABLE)
@@ -32,14 +42,13 @@ from accord.cli import options, terminal
     default="portfolio",
     show_default=True,
     metavar="NAME",
-    help="What learns: the portfolio of models; bvm-paper, the paper's method as printed; bvm, "
-    "deep-ensemble, mse-ensemble, mc-dropout, pbp or evidential.",
+    help="What learns: the portfolio, a blend of several kinds of model; bvm-paper, the paper's "
+    "method as printed; bvm, deep-ensemble, mse-ensemble, mc-dropout, pbp or evidential.",
 )
 @click.option(
     "--effort",
     type=click.Choice(["quick", "standard", "best"]),
-    show_default="standard",
-    help="How many kinds of model the portfolio tries, and for how long.",
+    help="How many kinds of model the portfolio tries, and for how long.  [default: standard]",
 )
 @click.option(
     "--time-budget",
@@ -75,8 +84,10 @@ from accord.cli import options, terminal
     "--tolerance",
     metavar="EPS",
     help="How far apart model and data may be and still agree: 0.5 (target units), 1% (of the "
-    "target's range), or choose (the best on held-out rows). bvm and bvm-paper also know local, "
-    "learn, validate and robust.  [default: choose; bvm-paper: 1%; bvm: local]",
+    "target's range), or choose (the best on held-out rows). bvm and bvm-paper also take local "
+    "(grows away from the data), learn (trained with the networks), validate (the best on "
+    "held-out rows) and robust (the best on the most unusual rows).  [default: choose; bvm-paper: "
+    "1%; bvm: local]",
 )
 @click.option(
     "--rule",
@@ -148,14 +159,14 @@ def fit(
     force: bool,
     **settings: Any,
 ) -> None:
-    """Train a model on TABLE (CSV, Parquet, or a folder of Parquet files) and find out how far it
-    can be trusted.
+    """Train a model on TABLE (CSV, Parquet, a folder of Parquet files; - for standard input) and
+    find out how far it can be trusted.
 
     Column types, missing values, categories and dates are taken care of. Each row is predicted by
     models that have not seen it, and the most unusual rows by models that have seen no rows
     like them: these are the figures in the report. The models that were judged are the ones saved;
-    only a --method that is a single ensemble is trained once more, on all rows. A dash in place of
-    TABLE is standard input. Tables may be larger than memory: see --max-rows.
+    only a --method that is a single ensemble is trained once more, on all rows. Tables may be
+    larger than memory: see --max-rows.
 
     \b
     Examples:
@@ -168,6 +179,14 @@ def fit(
     """
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
+    terminal.check_columns(
+        table,
+        [(role, settings[name]) for name, role in _ROLES.items()]
+        + [("ignored", name) for name in settings["ignore"]]
+        + [("used", name) for name in settings["use"]],
+        encoding=settings["encoding"],
+        delimiter=settings["delimiter"],
+    )
 
     from accord.report import fit_report
     from accord.tables import atomic_outputs

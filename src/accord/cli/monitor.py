@@ -56,8 +56,9 @@ def monitor(
     """Show TABLE (CSV or Parquet; - for standard input) to MODEL, and remember what came of it.
 
     Without targets: how unlike the training rows these rows are, as a whole and by column, and what
-    coverage and error to expect. With targets: whether intervals contain what they state, by a test
-    that may be looked at after every table. Rows that were shown before are not counted again.
+    coverage and error to expect. With targets: whether the promise is kept that intervals contain
+    the share that they state, by a test that may be looked at after every table. Rows that were
+    judged before are not counted again.
 
     The exit code is 3 once the promise is broken, and 0 before.
 

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accord._files import OptionError, check_inputs, check_outputs, printable
+from accord._files import (
+    STANDARD_STREAM,
+    OptionError,
+    check_inputs,
+    check_outputs,
+    printable,
+)
 from accord._progress import Progress, silent
 from accord._wording import json_text, listed_plainly
 
@@ -129,6 +135,22 @@ def check_files(inputs: Sequence[Path], outputs: Sequence[Path], *, force: bool)
         check_outputs(outputs, inputs=inputs, force=force)
     except OptionError as error:
         raise Misused(str(error)) from None
+
+
+def check_columns(
+    table: Path, columns: Iterable[tuple[str, str | None]], *, encoding: Any, delimiter: Any
+) -> None:
+    """Refuse columns, given with their roles, that a file does not have, before torch is loaded."""
+    if table == STANDARD_STREAM:
+        return
+    from accord.tables import absent_column, read_header
+
+    names = read_header(table, encoding=encoding, delimiter=delimiter)
+    if len(names) < 2:
+        return  # hardly a table: whoever reads all of it knows better what is wrong
+    for role, name in columns:
+        if name is not None and name not in names:
+            raise absent_column(name, names, role=role, source=table.name)
 
 
 def say(text: str, *, err: bool = False) -> None:

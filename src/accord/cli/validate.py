@@ -69,6 +69,12 @@ def validate(
     """
     wanted = [] if report is None else terminal.with_document(report)
     terminal.check_files([predictions], wanted, force=force)
+    terminal.check_columns(
+        predictions,
+        [(role, settings[role]) for role in ("truth", "mean", "std", "lower", "upper")],
+        encoding=settings["encoding"],
+        delimiter=settings["delimiter"],
+    )
 
     from accord.tables import atomic_outputs
     from accord.workflows import validate_predictions

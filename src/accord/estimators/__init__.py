@@ -10,7 +10,12 @@ from accord.estimators.modules import ModuleRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.together import fit_together
-from accord.estimators.tolerance import ToleranceCurve, stated_half_width, target_knowledge
+from accord.estimators.tolerance import (
+    ToleranceCurve,
+    check_tolerance,
+    stated_half_width,
+    target_knowledge,
+)
 
 __all__ = [
     "PRESETS",
@@ -26,6 +31,7 @@ __all__ = [
     "PBPRegressor",
     "ToleranceCurve",
     "Uncertainty",
+    "check_tolerance",
     "fit_together",
     "stated_half_width",
     "target_knowledge",

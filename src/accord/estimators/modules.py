@@ -210,16 +210,22 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         """The precision to predict in: float64, where a row's answer hardly depends on its batch.
 
         Modules that make tensors of their own in another precision only work in the one they were
-        trained in.
+        trained in. One that cannot predict in that either is at fault itself, and its error is
+        shown now.
         """
+        self.precision_ = self.dtype
+        self._try_out()
         if torch.device(self.device).type == "mps":
             return self.dtype
         self.precision_ = "float64"
         try:
-            self._raw(np.zeros((2, int(np.prod(self.input_shape_)))))
+            self._try_out()
         except Exception:  # in whatever words the module or torch says so
             return self.dtype
         return "float64"
+
+    def _try_out(self) -> None:
+        self._raw(np.zeros((2, int(np.prod(self.input_shape_)))))
 
     def _raw(self, x: Floats) -> torch.Tensor:
         """Raw outputs of all members, (M, N, 2T)."""

@@ -19,6 +19,7 @@ A choice is made on inner splits of the training rows: on random held-out rows (
 and on the rows that an Isolation Forest finds most unusual ("out of distribution").
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -102,11 +103,11 @@ def rule_for(
     return Within(np.broadcast_to(half_width, shape).copy())
 
 
-def check_tolerance(tolerance: float | str) -> None:
-    """Refuse what is neither a number, a percentage nor the name of a choice."""
+def check_tolerance(tolerance: float | str, *, words: Sequence[str] = ("learn", *CHOICES)) -> None:
+    """Refuse what is neither a number, a percentage nor one of some words."""
     if isinstance(tolerance, str):
-        if tolerance not in ("learn", *CHOICES):
-            percentage(tolerance)
+        if tolerance not in words:
+            percentage(tolerance, words=words)
         return
     remedy = "Use 0 for exact agreement (NLL)."
     check_scalar("tolerance", tolerance)
@@ -114,7 +115,7 @@ def check_tolerance(tolerance: float | str) -> None:
     check_finite("tolerance", tolerance, remedy=remedy)
 
 
-def percentage(text: str) -> float:
+def percentage(text: str, *, words: Sequence[str] = ("learn", *CHOICES)) -> float:
     """The share that "1%" stands for; a ``ValueError`` says what else may be written."""
     number = text.strip().removesuffix("%")
     try:
@@ -124,9 +125,14 @@ def percentage(text: str) -> float:
     if not 0 <= value < np.inf:
         raise ValueError(
             f"tolerance must be a number in target units, a percentage of the targets' range such "
-            f"as '1%', or one of 'learn', {', '.join(map(repr, CHOICES))}, got {text!r}."
+            f"as '1%', or {_any_of(words)}, got {text!r}."
         )
     return value / 100
+
+
+def _any_of(words: Sequence[str]) -> str:
+    named = ", ".join(map(repr, words))
+    return named if len(words) == 1 else f"one of {named}"
 
 
 @dataclass(frozen=True)
@@ -375,6 +381,7 @@ def target_knowledge(
     if tolerance is not None:
         known["tolerance"] = _column("y_tolerance", tolerance, y)
         check_non_negative("y_tolerance", known["tolerance"], remedy="Use 0 for exact agreement.")
+        check_finite("y_tolerance", known["tolerance"], remedy="Leave out rows that say nothing.")
     if std is not None:
         known["std"] = _column("y_std", std, y)
         check_non_negative("y_std", known["std"], remedy="Use 0 for a target without error.")

@@ -7,11 +7,10 @@ twice the Gaussian negative log-likelihood of a deviation s.
 """
 
 from collections.abc import Sequence
-from typing import Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.ensemble import HistGradientBoostingRegressor
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
@@ -19,6 +18,9 @@ from accord.portfolio.encoding import FeatureEncoding
 from accord.portfolio.recipes import BoostingRecipe
 from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
+
+if TYPE_CHECKING:
+    from sklearn.ensemble import HistGradientBoostingRegressor
 
 _DEPTH = 5
 # Rows whose places in all trees fit in the processor's cache.
@@ -33,7 +35,7 @@ class Trees:
     **Shape**: column and threshold (T, 2^depth − 1), level by level; value (T, 2^depth).
     """
 
-    def __init__(self, booster: HistGradientBoostingRegressor) -> None:
+    def __init__(self, booster: "HistGradientBoostingRegressor") -> None:
         nodes = [tree.nodes for (tree,) in booster._predictors]
         self.start = float(np.ravel(booster._baseline_prediction)[0])
         self.column = np.zeros((len(nodes), 2**_DEPTH - 1), np.int32)
@@ -143,7 +145,7 @@ class BoostingModel:
         return [self._grown(booster, rows, self.squares_, own) for own in folds]
 
     def _grown(
-        self, booster: HistGradientBoostingRegressor, rows: ScaledRows, y: Floats, own: Indices
+        self, booster: "HistGradientBoostingRegressor", rows: ScaledRows, y: Floats, own: Indices
     ) -> Trees:
         x = self.encoding_(rows.x[own])
         return Trees(booster.fit(x, y[own], sample_weight=rows.weight[own]))
@@ -151,7 +153,9 @@ class BoostingModel:
 
 def _booster(
     loss: Literal["squared_error", "gamma"], trees: int, rate: float, leaf: int, seed: int
-) -> HistGradientBoostingRegressor:
+) -> "HistGradientBoostingRegressor":
+    from sklearn.ensemble import HistGradientBoostingRegressor  # only training grows trees
+
     return HistGradientBoostingRegressor(
         loss=loss,
         max_iter=trees,

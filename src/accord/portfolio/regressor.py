@@ -241,7 +241,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 self._note(f"The model '{recipe.name}' could not be trained: {error}")
             clock.end(work)
         if skipped:
-            self._note(f"Not tried, for time: {', '.join(skipped)}.")
+            self._note(f"Not tried, for lack of time: {', '.join(skipped)}.")
         if not candidates:
             raise ValueError(
                 "no model could be trained on these rows. Check the target and the features for "

@@ -159,7 +159,7 @@ def _rows_left_out(table: Table, target: str, usable: Bools, y: Floats) -> list[
         values = "infinite value" if len(infinite) == 1 else "infinite values"
         notes.append(
             f"{len(infinite):,} {values} in {quoted(target)} (first in row {infinite[0]:,}): "
-            "counted among them."
+            "left out as missing."
         )
     return notes
 

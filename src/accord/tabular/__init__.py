@@ -7,7 +7,7 @@ from accord.tabular.expectation import DistanceCurve, Expectation
 from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.profile import TableProfile, as_floats, row_hashes
 from accord.tabular.regressor import TableRegressor
-from accord.tabular.roles import Bounds
+from accord.tabular.roles import Bounds, groups_of
 
 __all__ = [
     "Assessment",
@@ -21,6 +21,7 @@ __all__ = [
     "TableProfile",
     "TableRegressor",
     "as_floats",
+    "groups_of",
     "guard",
     "make_card",
     "point_figures",

@@ -29,14 +29,16 @@ class Assessment:
     """Rows, what was predicted for them and what was observed.
 
     ``pit`` is F(y), the probability that the prediction gave to values up to the observed one.
-    ``rows`` are row numbers in the file, from 1. ``noise``, ``disagreement`` and ``distance`` are
-    the three parts of ``std``: their squares add up to its square. Predictions that state
-    intervals only have NaN for all that needs a distribution.
+    ``rows`` are row numbers in the file, from 1; rows with the same number in ``alike`` (copies,
+    the same person) count for less than as many separate ones. ``noise``, ``disagreement``
+    and ``distance`` are the three parts of ``std``: their squares add up to its square. Predictions
+    that state intervals only have NaN for all that needs a distribution.
 
     **Shape**: arrays (N,).
     """
 
     rows: NDArray[np.int64]
+    alike: NDArray[np.int64]
     y: Floats
     mean: Floats
     std: Floats
@@ -59,10 +61,12 @@ class Assessment:
         rows: ArrayLike,
         coverage: float,
         interval: Floats | None = None,
+        alike: ArrayLike | None = None,
     ) -> "Assessment":
         """Compare predictive distributions with observed values.
 
-        ``interval``, of shape (N, 2), takes the place of the distributions' own intervals.
+        ``interval``, of shape (N, 2), takes the place of the distributions' own intervals. Without
+        ``alike``, of shape (N,), every row stands for itself.
 
         >>> from accord.distributions import Normal
         >>> Assessment.of(Normal([0.0, 0.0], 1.0), [0.5, 3.0], rows=[1, 2], coverage=0.95).covered
@@ -72,6 +76,7 @@ class Assessment:
         ends = np.asarray(dist.interval(coverage)) if interval is None else interval
         return cls(
             rows=np.asarray(rows, dtype=np.int64),
+            alike=np.asarray(rows if alike is None else alike, dtype=np.int64),
             y=values,
             mean=np.asarray(dist.mean),
             std=np.asarray(dist.std),
@@ -99,7 +104,14 @@ class Assessment:
         number = np.asarray(rows, dtype=np.int64)
         lower, upper = interval.T
         return cls(
-            rows=number, y=y, mean=mean, lower=lower, upper=upper, coverage=coverage, **unknown
+            rows=number,
+            alike=number,
+            y=y,
+            mean=mean,
+            lower=lower,
+            upper=upper,
+            coverage=coverage,
+            **unknown,
         )
 
     @classmethod
@@ -137,13 +149,38 @@ class Assessment:
 
     @property
     def covered_range(self) -> tuple[float, float]:
-        """The coverages that so many rows allow: the exact (Clopper–Pearson) 95 % interval."""
-        from scipy import stats  # slow to import, and not needed to predict
+        """The coverages that so many rows allow: the exact (Clopper–Pearson) 95 % interval.
 
-        if not len(self):
+        Of rows that are alike it takes as many as separate rows would tell as much, after Korn and
+        Graubard (1998).
+        """
+        from scipy.special import betaincinv
+
+        rows = self.separate_rows
+        if not rows:
             return 0.0, 1.0
-        found = stats.binomtest(int(self.inside.sum()), len(self)).proportion_ci(method="exact")
-        return float(found.low), float(found.high)
+        hits = self.covered * rows
+        low = betaincinv(hits, rows - hits + 1, 0.025) if hits > 0 else 0.0
+        high = betaincinv(hits + 1, rows - hits, 0.975) if hits < rows else 1.0
+        return float(low), float(high)
+
+    @property
+    def separate_rows(self) -> float:
+        """How many separate rows would tell the coverage as well as these, some of them alike.
+
+        The share p of G groups with m_g rows and h_g hits has the variance
+        Σ(h_g − p m_g)² / n² · G / (G − 1), and n separate rows would have p(1 − p) / n.
+        """
+        n = len(self)
+        _, place, sizes = np.unique(self.alike, return_inverse=True, return_counts=True)
+        if len(sizes) == n:
+            return n
+        hits, share = np.bincount(place, self.inside), self.covered
+        spread = float(np.sum((hits - share * sizes) ** 2))
+        if len(sizes) < 2 or spread == 0:  # all inside or all outside
+            return len(sizes)
+        variance = spread / n**2 * len(sizes) / (len(sizes) - 1)
+        return float(np.clip(share * (1 - share) / variance, 1, n))
 
     def covered_at(self, level: float) -> float:
         """Share of the observations inside the central intervals of another level."""

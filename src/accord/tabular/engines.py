@@ -8,7 +8,7 @@ from sklearn.base import clone
 
 from accord._checks import check_choice
 from accord._types import Floats
-from accord.estimators import DistributionalRegressor, stated_half_width
+from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
 from accord.portfolio import JudgedModel, PortfolioRegressor
 from accord.tables import TrainingData, quoted
 from accord.tabular.roles import Bounds, checked_bounds
@@ -43,6 +43,7 @@ def check_engine(settings: Mapping[str, Any]) -> None:
     estimator, bounds = settings["engine"], settings["bounds"]
     check_choice("effort", settings["effort"], _EFFORTS)
     if estimator is None:
+        check_tolerance(settings["tolerance"], words=("choose",))
         return
     if not isinstance(estimator, DistributionalRegressor):
         raise TypeError(

@@ -1,5 +1,6 @@
 """A guard for any model: distributions, intervals and alarms around its predictions."""
 
+import copy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self, final
@@ -17,7 +18,7 @@ from accord import persistence
 from accord._checks import check_finite, check_probability
 from accord._types import Bools, Floats
 from accord.distributions import Distribution
-from accord.explanation import Columns
+from accord.explanation import Columns, Receipts
 from accord.portfolio import HeldOutRows, Part, Residuals, fold_count, random_parts
 from accord.splits import groups_of_copies
 from accord.tables import (
@@ -28,6 +29,8 @@ from accord.tables import (
     prepare_training,
 )
 from accord.tabular.answers import framed, uncertainty_frame
+from accord.tabular.profile import TableProfile
+from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import as_table, named, with_roles
 
 _FEWEST_ROWS = 20
@@ -78,6 +81,7 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
 
     Attributes:
         models_: The models in use: one per fold, or the fitted one.
+        reference_rows_: The rows among which neighbours are sought, numbered from 1.
         residuals_: What was learnt from their errors.
 
     Example:
@@ -127,6 +131,7 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         self.residuals_ = Residuals().fit(
             rows, elsewhere=None if self.fitted else elsewhere, seed=seed
         )
+        self.reference_rows_ = self.residuals_.proximity_.reference_rows_ + 1
         return self
 
     def predict(self, X: Any, return_std: bool = False) -> Any:
@@ -171,6 +176,26 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         """
         return uncertainty_frame(self.predict_dist(X), X)
 
+    def explain_uncertainty(self, X: Any, *, coverage: float | None = None) -> Receipts:
+        """Why each interval is as wide as it is: its parts, by column, and what would narrow it.
+
+        The parts and the distance by column are exact. Noise and disagreement are not split by
+        column: that would take a model that answers rows with some columns of other rows.
+        """
+        dist = self.predict_dist(X)
+        frame = self._conformed(X)[0]
+        return table_receipts(
+            lambda _: dist,
+            self.residuals_.proximity_,
+            self.encoder_,
+            self.profile_,
+            frame.set_axis(X.index) if isinstance(X, pd.DataFrame) else frame,
+            reference_numbers=self.reference_rows_,
+            coverage=self.coverage if coverage is None else coverage,
+            permutations=0,
+            seed=0,
+        )
+
     def is_unusual(self, X: Any) -> Bools:
         """Whether a row is unlike those that the guard has learnt from.
 
@@ -178,21 +203,41 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         """
         return self._answer(X)[1]
 
-    def save(self, path: str | Path) -> None:
+    def save(self, path: str | Path, *, models: bool = True) -> None:
         """Write everything to one file that is safe to load (``accord.load``).
 
         Linear models of scikit-learn, pipelines with a scaler, and models of this package can be
         written; any other is refused with ``TypeError``, since its bytes would have to be trusted.
+        ``models=False`` writes the guard alone: save each of ``models_`` in its own format, and
+        :meth:`attach` them after loading.
         """
         check_is_fitted(self, "residuals_")
+        if not models:
+            alone = copy.copy(self)
+            alone.model, alone.models_, alone.n_models_ = None, [], len(self.models_)
+            persistence.save(alone, path)
+            return
         try:
             persistence.save(self, path)
         except TypeError as error:
             raise TypeError(
-                f"a guard is saved with models that can be written safely: {error} Save "
-                f"{type(_last(self.model)).__name__} in its own format, and guard it again after "
-                "loading, with fitted=True and held-out rows."
+                f"a guard is saved with models that can be written safely: {error} Save the guard "
+                f"alone with models=False, and each {type(_last(self.model)).__name__} of models_ "
+                "in its own format."
             ) from None
+
+    def attach(self, models: Sequence[Any]) -> Self:
+        """Give a guard that was saved alone its ``models_`` back, the same in the same order."""
+        wanted = getattr(self, "n_models_", 0)
+        if len(models) != wanted:
+            raise ValueError(
+                f"models must be those that the guard was saved without, {wanted} of them, got "
+                f"{len(models)}. Give all of models_, in their order."
+            )
+        for model in models:
+            _check_fitted(model)
+        self.models_, self.model = list(models), models[0]
+        return self
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "residuals_")
@@ -225,15 +270,16 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         data = prepare_training(table, target=roles["target"])
         self._schema = data.schema.to_dict()
         self.encoder_ = make_preprocessor(data.schema, random_state=0)
+        self.profile_ = TableProfile(data.X)
         return np.asarray(self.encoder_.fit_transform(data.X, data.y), dtype=np.float64)
 
-    def _features(self, X: Any) -> tuple[Floats, Bools]:
-        """The same for new rows, and which hold what none of the known rows held."""
+    def _conformed(self, X: Any) -> tuple[pd.DataFrame, Bools]:
+        """New rows as the encoder takes them, and which hold what none of the known rows held."""
         schema = Schema.from_dict(self._schema)
-        table = as_table(X)
+        table = as_table(X if isinstance(X, pd.DataFrame) else np.asarray(X))
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         frame, _, unlike = conform(table.data, schema, source=table.name)
-        return np.asarray(self.encoder_.transform(frame), dtype=np.float64), unlike
+        return frame, unlike
 
     def _folds(self, X: Any, y: Floats, groups: ArrayLike | None, seed: int) -> list[Part]:
         together = groups_of_copies(X, y)
@@ -279,7 +325,13 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
     def _answer(self, X: Any) -> tuple[Distribution, Bools]:
         check_is_fitted(self, "residuals_")
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
-        features, unlike = self._features(X)
+        if not self.models_:
+            raise NotFittedError(
+                "a guard that was saved alone needs its models, got none. Give them back with "
+                "attach(models)."
+            )
+        frame, unlike = self._conformed(X)
+        features = np.asarray(self.encoder_.transform(frame), dtype=np.float64)
         means = np.stack([_predicted(model, X) for model in self.models_])
         dist, unusual = self.residuals_.answer(features, means)
         return dist, unusual | unlike

@@ -1,5 +1,7 @@
 """Receipts for tables: by the columns that people know, whatever the models see of them."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pandas as pd
 
@@ -16,12 +18,13 @@ from accord.explanation import (
     unlike_number,
 )
 from accord.tables import TableEncoder
-from accord.tabular.engines import Engine
 from accord.tabular.profile import CATEGORIES, TableProfile
+from accord.trust import Proximity
 
 
 def table_receipts(
-    engine: Engine,
+    answer: Callable[[Floats], Distribution],
+    proximity: Proximity,
     encoder: TableEncoder,
     profile: TableProfile,
     X: pd.DataFrame,
@@ -31,19 +34,19 @@ def table_receipts(
     permutations: int,
     seed: int,
 ) -> Receipts:
-    """Receipts of rows that have the schema's columns and types already."""
+    """Receipts of rows that have the schema's columns and types already.
+
+    ``answer`` predicts rows by their features; without ``permutations`` it is only asked about
+    those of ``X``.
+    """
     x = np.asarray(encoder.transform(X), dtype=np.float64)
     columns = Columns.of(encoder.feature_names())
-
-    def answer(rows: Floats) -> Distribution:
-        return engine.answer(rows)[0]
-
     return explain(
         answer,
-        engine.proximity_,
+        proximity,
         x,
         columns=columns,
-        cells=_Cells(encoder, profile, engine, X, x, columns),
+        cells=_Cells(encoder, profile, proximity, X, x, columns),
         reference_numbers=reference_numbers,
         coverage=coverage,
         permutations=permutations,
@@ -59,7 +62,7 @@ class _Cells:
         self,
         encoder: TableEncoder,
         profile: TableProfile,
-        engine: Engine,
+        proximity: Proximity,
         X: pd.DataFrame,
         x: Floats,
         columns: Columns,
@@ -68,7 +71,7 @@ class _Cells:
         self.cells = X[list(columns.names)]
         self.missing: Bools = self.cells.isna().to_numpy()
         self.new = self._new()
-        self.references = engine.proximity_.references()
+        self.references = proximity.references()
         self.sampled = len(self.references) < profile.n_rows
         self.limits = {column.name: column.limits for column in encoder.schema.columns}
         self.measured, self.labels = encoder.measured(), encoder.feature_labels()

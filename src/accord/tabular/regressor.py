@@ -19,7 +19,6 @@ from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
 from accord.explanation import Receipts
 from accord.portfolio import HeldOut
-from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
     Table,
@@ -37,7 +36,14 @@ from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine
 from accord.tabular.expectation import DistanceCurve
 from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.receipts import table_receipts
-from accord.tabular.roles import Bounds, as_table, check_roles, groups_of, order_of, with_roles
+from accord.tabular.roles import (
+    Bounds,
+    as_table,
+    check_roles,
+    held_together,
+    order_of,
+    with_roles,
+)
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
@@ -172,7 +178,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
-        together = self._together(table, data)
+        together = held_together(table, data, group=self.group, time=self.time)
         training(0.0, "Training")
         self.engine_ = make_engine(
             self.engine,
@@ -191,7 +197,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             progress=training,
         )
         judging(0.0, "Judging")
-        self._judge(table, data)
+        self._judge(table, data, together)
         self.notes_ = (
             *data.notes,
             *self._notes_on_splits(data, together),
@@ -291,7 +297,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """The same for a frame that has the schema's columns and types already."""
         check_is_fitted(self, "engine_")
         return table_receipts(
-            self.engine_,
+            lambda rows: self.engine_.answer(rows)[0],
+            self.engine_.proximity_,
             self.preprocessor_,
             self.profile_,
             X,
@@ -381,15 +388,6 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
 
-    def _together(self, table: Table, data: TrainingData) -> Indices | None:
-        """Which rows are held out together: groups that are named, else copies of a row.
-
-        Copies are sought among the columns, since encoded ones may differ from row to row.
-        """
-        if self.group is not None:
-            return groups_of(table, data, self.group)
-        return None if self.time is not None else groups_of_copies(data.X, data.y)
-
     def _notes_on_splits(self, data: TrainingData, together: Indices | None) -> list[str]:
         """What could make held-out rows too easy, and what was done about it."""
         named = {self.group, self.time}
@@ -407,11 +405,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             )
         return notes
 
-    def _judge(self, table: Table, data: TrainingData) -> None:
+    def _judge(self, table: Table, data: TrainingData, together: Indices | None) -> None:
         """What rows say about the models that had not seen them."""
         self.training_ = data
         unseen = [*self.engine_.judged_, self.engine_.shifted_]
-        assessed = [self._assessed(data, part) for part in unseen]
+        assessed = [self._assessed(data, part, together) for part in unseen]
         self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
@@ -440,17 +438,19 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             "bounds": None if self.bounds_ is None else list(self.bounds_),
         }
 
-    def _assessed(self, data: TrainingData, held_out: HeldOut) -> Assessment:
-        rows = np.asarray(held_out.rows)
+    def _assessed(self, data: TrainingData, part: HeldOut, together: Indices | None) -> Assessment:
+        places = np.asarray(part.rows)
         return Assessment.of(
-            held_out.dist, data.y[rows], rows=data.rows[rows], coverage=self.coverage
+            part.dist,
+            data.y[places],
+            rows=data.rows[places],
+            alike=None if together is None else together[places],
+            coverage=self.coverage,
         )
 
     def _conformed(self, X: Rows) -> tuple[pd.DataFrame, Bools]:
         """Rows with the schema's columns and types, and which hold what no training row held."""
-        check_is_fitted(self, "engine_")
-        schema = self.schema_
-        table = as_table(X)
+        schema, table = self.schema_, as_table(X)
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         conformed = conform(table.data, schema, source=table.name)
         return conformed[0], conformed[2]

@@ -11,6 +11,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord._types import Floats
+from accord.splits import groups_of_copies
 from accord.tables import Table, TableError, TrainingData, absent_column, quoted, read_table
 from accord.tabular.profile import as_floats
 
@@ -73,19 +74,33 @@ def _free_name(wish: str, taken: Sequence[str]) -> str:
     return wish
 
 
-def groups_of(table: Table, data: TrainingData, name: str | None) -> NDArray[np.int64] | None:
-    """A number per group of rows; a row without a group is a group of its own."""
-    if name is None:
-        return None
-    column = table.data.column(name).take(pa.array(data.places)).to_pandas()
+def groups_of(table: Table, places: NDArray[np.intp], name: str) -> NDArray[np.int64]:
+    """A number per group of some rows of a table, given by their places in it.
+
+    A row without a group is a group of its own.
+    """
+    column = table.data.column(name).take(pa.array(places)).to_pandas()
     codes, _ = pd.factorize(column)
     alone = codes < 0
     codes[alone] = codes.max() + 1 + np.arange(alone.sum())
-    if len(np.unique(codes)) < 2:
-        raise TableError(
-            f"group column {quoted(name)} must hold at least 2 groups, got 1. Name another column."
-        )
     return np.asarray(codes, dtype=np.int64)
+
+
+def held_together(
+    table: Table, data: TrainingData, *, group: str | None, time: str | None
+) -> NDArray[np.int64] | None:
+    """Which rows are held out together: groups that are named, else copies of a row.
+
+    Copies are sought among the columns, since encoded ones may differ from row to row.
+    """
+    if group is None:
+        return None if time is not None else groups_of_copies(data.X, data.y)
+    groups = groups_of(table, data.places, group)
+    if len(np.unique(groups)) < 2:
+        raise TableError(
+            f"group column {quoted(group)} must hold at least 2 groups, got 1. Name another column."
+        )
+    return groups
 
 
 def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | None:

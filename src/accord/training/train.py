@@ -1,8 +1,10 @@
 """Train tasks as stacks: grouped by length, cut to the byte budget, diverged members restarted."""
 
 import math
+import re
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -24,6 +26,8 @@ from accord.training.tasks import (
 # A member whose loss or weights stop being finite is trained again, at most this often.
 _MAX_RESTARTS = 3
 _RESTART_FACTOR = 0.1
+# torch has no error of its own for memory on the CPU.
+_MEMORY = re.compile("allocate|out of memory|storage size", re.IGNORECASE)
 
 
 class DivergedError(ValueError):
@@ -49,14 +53,28 @@ def train(
     stacks = _stacks(tasks, design, settings)
     for done, numbers in enumerate(stacks):
         group = [tasks[i] for i in numbers]
-        loop = Loop(group, design, objective, settings, _share(listener, done, len(stacks)))
-        with threads_for(_largest_product(group, design, settings)):
+        with _enough_memory(), threads_for(_largest_product(group, design, settings)):
+            loop = Loop(group, design, objective, settings, _share(listener, done, len(stacks)))
             loop.run()
         if loop.interrupted and done + 1 < len(stacks):
             raise KeyboardInterrupt
         trained = _without_diverged(group, loop.results(), design, objective, settings)
         results.update(zip(numbers, trained, strict=True))
     return [results[i] for i in range(len(tasks))]
+
+
+@contextmanager
+def _enough_memory() -> Iterator[None]:
+    """What torch says about memory, as the error that Python has for it."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not _MEMORY.search(str(error)):
+            raise
+        raise MemoryError(
+            "the networks must fit in memory, got more than there is. Use smaller layers (hidden), "
+            "fewer members or a smaller batch_size."
+        ) from error
 
 
 def _share(listener: Listener | None, done: int, n_stacks: int) -> Listener | None:

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple, Self, final
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import KDTree
+from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
-from sklearn.neighbors import NearestNeighbors
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
@@ -18,6 +18,8 @@ from accord._types import Floats, Indices
 # Measured with 20,000 references: a k-d tree visits nearly every row beyond about ten features,
 # where a matrix product over all pairs is quicker.
 _TREE_FEATURES = 10
+# So few pairs are measured one by one before scikit-learn's search is imported.
+_FEW_PAIRS = 2**18
 _CHUNK = 16_384
 # ε₁: how fast the tolerance grows where nothing can be tested, as a fraction of the targets' range.
 BEYOND_EVIDENCE = 0.02
@@ -217,6 +219,8 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         """The search structure, built once; a saved model holds the rows only."""
         if self.references_.shape[1] <= _TREE_FEATURES:
             return KDTree(self.references_)
+        from sklearn.neighbors import NearestNeighbors  # slow to import, and few rows do without
+
         return NearestNeighbors(algorithm="brute").fit(self.references_)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -229,7 +233,10 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         Hence the distances are taken again by differences: a training row is exactly 0 from itself.
         """
         with np.errstate(over="ignore"):  # infinitely far is far enough
-            rows = self._search.kneighbors(Z, n_neighbors=k, return_distance=False)
+            if len(Z) * len(self.references_) <= _FEW_PAIRS:
+                rows = np.argpartition(cdist(Z, self.references_), k - 1, axis=1)[:, :k]
+            else:
+                rows = self._search.kneighbors(Z, n_neighbors=k, return_distance=False)
             distances = np.linalg.norm(self.references_[rows] - Z[:, None, :], axis=2)
         order = np.argsort(distances, axis=1, kind="stable")
         return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)

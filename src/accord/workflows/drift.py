@@ -74,10 +74,11 @@ class Drift:
             first = (
                 f"All {len(self.columns)} columns are distributed as in training, each by itself."
             )
+        combined = self.many_unusual and not shifted
         second = (
             f"{percent(self.unusual)} of the rows are unlike the training rows; "
             f"{percent(self.unusual_expected)} would be expected"
-            f"{': their combinations of values are new.' if self.many_unusual else '.'}"
+            f"{': their combinations of values are new.' if combined else '.'}"
         )
         third = ["The target itself is distributed otherwise than in training."]
         return [first, second, *(third if self.target_drifted else [])]

@@ -1,7 +1,7 @@
 """Does a saved model hold on new labelled rows?"""
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ import pandas as pd
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, percent
+from accord.splits import groups_of_copies
 from accord.tables import (
     DecimalMark,
     Table,
@@ -22,7 +23,7 @@ from accord.tables import (
     quoted,
     read_table,
 )
-from accord.tabular import Assessment, ModelCard, TableRegressor
+from accord.tabular import Assessment, ModelCard, TableRegressor, groups_of
 from accord.workflows.explain import UnusualRow, most_unusual
 from accord.workflows.predict import load_model
 from accord.workflows.verdict import Use, Verdict, evaluation_verdict, use_of
@@ -90,6 +91,7 @@ def evaluate_table(
     X, y = X.iloc[rows].reset_index(drop=True), y[rows]
     share = model.coverage if coverage is None else coverage
     found, unusual, distances = _judged(model, X, y, rows + 1, share, predicting)
+    found = replace(found, alike=_alike(source, model, X, y, rows + 1))
     unusual = unusual | unlike[rows]
     seen, use = model.seen_in_training(X, y), use_of(found)
     notes = []
@@ -133,6 +135,15 @@ def _judged(
         distances.append(model.engine_.proximity_.distance(features))
     progress(1.0, "Predicting")
     return Assessment.join(found), np.concatenate(flags), np.concatenate(distances)
+
+
+def _alike(
+    source: Table, model: TableRegressor, X: pd.DataFrame, y: Floats, rows: Indices
+) -> Indices:
+    """Which rows are alike: those of one of the model's groups, else copies of a row."""
+    if model.group is not None and model.group in source.data.column_names:
+        return groups_of(source, rows - 1, model.group)
+    return groups_of_copies(X, y)
 
 
 def _observed(source: Table, target: str) -> Floats:

@@ -1,5 +1,6 @@
 """What a model has been shown since it was made: the batches, in a small file that survives."""
 
+import base64
 import json
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -7,9 +8,10 @@ from pathlib import Path
 from typing import Any, Self, final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from accord._files import write_whole
-from accord._types import Floats
+from accord._types import Bools, Floats
 from accord._wording import json_text
 from accord.tables import OptionError, quoted
 from accord.validation import coverage_log_evidence, coverage_sequence
@@ -49,11 +51,16 @@ class MonitoredTable:
 @final
 @dataclass(frozen=True)
 class History:
-    """All batches of one model in the order in which they came, and what they say together."""
+    """All batches of one model in the order in which they came, and what they say together.
+
+    ``counted`` holds the numbers of the rows that were judged (:func:`accord.tabular.row_hashes`),
+    eight bytes each, as base64.
+    """
 
     model: str
     coverage: float
     batches: tuple[MonitoredTable, ...] = ()
+    counted: str = ""
 
     @classmethod
     def read(cls, path: Path, *, model: str, coverage: float) -> Self:
@@ -69,16 +76,18 @@ class History:
                 str(state["model"]),
                 float(state["coverage"]),
                 tuple(MonitoredTable(**batch) for batch in state["batches"]),
+                str(state["counted"]),
             )
+            found.has(np.empty(0, np.uint64))  # fails if the numbers are none
         except (ValueError, KeyError, TypeError):
             raise OptionError(
                 f"state must be a file that 'accord monitor' wrote, got {shown}. Give another "
-                "name, or remove the file to begin anew."
+                "name, or remove the file to start again."
             ) from None
         if (found.model, found.coverage) != (model, coverage):
             raise OptionError(
                 f"the state {shown} must belong to this model, got that of another one. Give a "
-                "state file for each model with --state, or remove it to begin anew."
+                "state file for each model with --state, or remove it to start again."
             )
         return found
 
@@ -87,9 +96,19 @@ class History:
         state: dict[str, Any] = {"kind": _KIND, "version": _VERSION, **asdict(self)}
         write_whole(path, json_text(state) + "\n")
 
-    def having(self, batch: MonitoredTable) -> "History":
-        """The history with one more batch."""
-        return replace(self, batches=(*self.batches, batch))
+    def having(self, batch: MonitoredTable, rows: NDArray[np.uint64] | None = None) -> "History":
+        """The history with one more batch, of which these rows were judged."""
+        more = b"" if rows is None else rows.astype("<u8").tobytes()
+        counted = base64.b64encode(base64.b64decode(self.counted) + more).decode()
+        return replace(self, batches=(*self.batches, batch), counted=counted)
+
+    def has(self, rows: NDArray[np.uint64]) -> Bools:
+        """Which rows were judged before.
+
+        **Shape**: (n,) → (n,).
+        """
+        known = np.frombuffer(base64.b64decode(self.counted, validate=True), dtype="<u8")
+        return np.isin(rows, known)
 
     @property
     def judged(self) -> tuple[MonitoredTable, ...]:

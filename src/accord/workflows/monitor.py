@@ -2,15 +2,20 @@
 
 import hashlib
 import time
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from functools import cached_property, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
+from accord._files import one_at_a_time
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats
 from accord._wording import count, json_text, percent
@@ -36,6 +41,8 @@ _PARTS = ("noise", "disagreement", "distance")
 # Of a wide table, only so many columns' distances are kept with each batch.
 _KEPT_COLUMNS = 20
 _REAL = pa.float64()
+# Rows are known again by their values where nearly all rows of a table differ.
+_DISTINCT = 0.99
 
 
 @dataclass(frozen=True)
@@ -149,8 +156,8 @@ def monitor_table(
         model: A fitted model, or its file.
         table: New rows, with the target column or without it; a row without a target is predicted
             and not judged.
-        state: A file that keeps the batches. It is made if it is not there; a table whose rows it
-            has already is not counted again. None remembers nothing: the table is judged alone.
+        state: A file that keeps the batches. It is made if it is not there; rows that it
+            has already are not counted again. None remembers nothing: the table is judged alone.
         label_rows: How many rows to name that should be labelled first.
         by_name, strict, encoding, delimiter, decimal: As in :func:`predict_table`.
         progress: Called with the share of the work that is done.
@@ -175,20 +182,23 @@ def monitor_table(
     curve = DistanceCurve.from_dict(model.card_.by_distance)
     expected = curve.expect(rows.growth, rows.column("std"))
     seen = model.seen_in_training(X[rows.labelled], rows.y[rows.labelled])
-    batch = rows.batch(source.name, expected, drift, trained_on=seen > 0.5)
-    history, before = _remembered(batch, place, _history(place, model, known_as))
+    record = partial(rows.batch, source.name, expected, drift)
+    with nullcontext() if place is None else one_at_a_time(place):
+        told = _told(_history(place, model, known_as), rows, record, trained_on=seen > 0.5)
+        if place is not None and told.before is None:
+            told.history.write(place)
     return MonitorResult(
         card=model.card_,
         source=source.name,
-        verdict=promise_verdict(history, batch, expected, drift),
-        batch=batch,
-        history=history,
-        counted=before is None and batch.labelled > 0,
+        verdict=promise_verdict(told.history, told.batch, expected, drift),
+        batch=told.batch,
+        history=told.history,
+        counted=told.before is None and told.batch.labelled > 0,
         expected=expected,
         drift=drift,
         label_first=rows.label_first(model, label_rows),
         state=place,
-        warnings=(*_notes(before, seen), *source.notes, *surprises.sentences()),
+        warnings=(*_notes(told.before, told.repeated, seen), *source.notes, *surprises.sentences()),
         seconds=time.perf_counter() - start,
     )
 
@@ -231,20 +241,35 @@ class _Rows:
     def column(self, name: str) -> Floats:
         return np.asarray(self.predicted[name], dtype=np.float64)
 
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """A number per row, by which it is known again."""
+        return row_hashes(self.X, self.y)
+
+    def new_to(self, history: History) -> Bools:
+        """Which rows have a target and were not judged before.
+
+        Where rows of this table repeat each other, values are few: a row of another table that is
+        the same is no sign that it is the same one.
+        """
+        own = self.hashes[self.labelled]
+        if len(np.unique(own)) < _DISTINCT * len(own):
+            return self.labelled
+        return self.labelled & ~history.has(self.hashes)
+
     def batch(
-        self, source: str, expected: Expectation, drift: Drift, *, trained_on: bool
+        self, source: str, expected: Expectation, drift: Drift, *, judged: Bools
     ) -> MonitoredTable:
-        """The record of these rows; rows that the model was trained on judge nothing."""
-        known = self.labelled & (not trained_on)
-        y = self.y[known]
-        mean, lower, upper = (self.column(name)[known] for name in ("mean", "lower", "upper"))
+        """The record of these rows, of which some are judged."""
+        y = self.y[judged]
+        mean, lower, upper = (self.column(name)[judged] for name in ("mean", "lower", "upper"))
         moved = sorted((c for c in drift.columns if c.drifted), key=lambda c: -c.distance)
         return MonitoredTable(
-            content=hashlib.sha256(np.sort(row_hashes(self.X, self.y)).tobytes()).hexdigest(),
+            content=hashlib.sha256(np.sort(self.hashes).tobytes()).hexdigest(),
             source=source,
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=len(self.y),
-            labelled=int(known.sum()),
+            labelled=int(judged.sum()),
             misses=int(np.sum(~((lower <= y) & (y <= upper)))),
             unusual=drift.unusual,
             expected_coverage=expected.coverage,
@@ -294,20 +319,28 @@ def _history(place: Path | None, model: TableRegressor, known_as: str) -> Histor
     return History.read(place, model=known_as, coverage=model.coverage)
 
 
-def _remembered(
-    batch: MonitoredTable, place: Path | None, history: History
-) -> tuple[History, MonitoredTable | None]:
-    """The history with this batch, on the disk too; or the batch that had the same rows before."""
+class _Told(NamedTuple):
+    """The history with a batch; the batch that had the same rows before, if one had them."""
+
+    history: History
+    batch: MonitoredTable
+    before: MonitoredTable | None
+    repeated: int
+
+
+def _told(
+    history: History, rows: _Rows, record: Callable[..., MonitoredTable], *, trained_on: bool
+) -> _Told:
+    """Rows that were judged before, or that the model was trained on, judge nothing."""
+    new = rows.new_to(history)
+    batch = record(judged=new & (not trained_on))
     before = next((each for each in history.batches if each.content == batch.content), None)
-    if before is not None:
-        return history, before
-    history = history.having(batch)
-    if place is not None:
-        history.write(place)
-    return history, None
+    if before is None:
+        history = history.having(batch, rows.hashes[new & (not trained_on)])
+    return _Told(history, batch, before, int((rows.labelled & ~new).sum()))
 
 
-def _notes(before: MonitoredTable | None, seen: float) -> list[str]:
+def _notes(before: MonitoredTable | None, repeated: int, seen: float) -> list[str]:
     notes = []
     if before is not None:
         when = before.time[:16].replace("T", " ")
@@ -315,10 +348,13 @@ def _notes(before: MonitoredTable | None, seen: float) -> list[str]:
             f"These {count(before.rows, 'row')} were shown before, as {before.source} on {when} "
             "UTC: they are not counted again."
         )
+    elif repeated:
+        rows = "row was" if repeated == 1 else "rows were"
+        notes.append(f"{repeated:,} {rows} shown before, in other tables: not counted again.")
     if seen > 0.5:
         notes.append("The model was trained on these rows: they cannot test it and do not count.")
     elif seen > 0:
         notes.append(
-            f"About {percent(seen, 0)} of these rows were trained on: the evidence is too kind."
+            f"About {percent(seen, 0)} of these rows were trained on: the result looks too good."
         )
     return notes

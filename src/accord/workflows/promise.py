@@ -26,7 +26,7 @@ def _broken(history: History) -> tuple[Level, str, str] | None:
     summary = (
         f"The evidence reached {ALARM:g} with {cause.source} ({cause.time[:10]}). If the promise "
         "were kept, that would happen in at most one stream of twenty, however long it is watched. "
-        f"{_allowed(history)} Fit the model anew with recent rows."
+        f"{_allowed(history)} Fit a new model with recent rows."
     )
     return "poor", headline, summary
 

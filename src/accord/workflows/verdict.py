@@ -20,7 +20,8 @@ _LARGEST_MARGIN = 0.1
 _USEFUL = 0.95
 # Wider than a linear model's by more than this, a linear model would serve better.
 _EXCESS = 0.05
-# Below this R² the columns say little about the target.
+# Below this R² the columns say little about the target, unless a typing error made it so: then
+# intervals are narrow all the same.
 _WEAK = 0.1
 
 RULE = (
@@ -278,7 +279,7 @@ def _remarks(
         remarks.append("A linear model's intervals would be narrower: consider one.")
     if judged.too_wide:
         remarks.append("The intervals contain more than they state: they could be narrower.")
-    if held_out.figures()["r2"] < _WEAK:
+    if held_out.figures()["r2"] < _WEAK and use.ratio > _USEFUL:
         remarks.append(
             "The columns say little about the target: predictions differ little from its mean."
         )
