@@ -60,6 +60,16 @@ def test_narrow_tolerances_give_the_likelihood() -> None:
     torch.testing.assert_close(found, -law.log_prob(target) - 2 * np.log(2e-6))
 
 
+def test_the_error_that_its_description_promises() -> None:
+    loss = JointAgreementLoss(AllWithin(1.0))
+    for correlation in (-0.95, 0.0, 0.95):
+        law = torch.tensor([[1.0, 0.0], [correlation, (1 - correlation**2) ** 0.5]]).double()
+        away = torch.cartesian_prod(*[torch.linspace(-2.8, 2.8, 15).double()] * 2)
+        shifts = away @ law.T  # up to four standard deviations from the mean
+        loss(shifts, torch.zeros_like(shifts), law.expand(len(shifts), 2, 2))
+        assert loss.error < 1e-6
+
+
 def test_float32_and_leading_axes() -> None:
     mean, target, factor = (x.float().expand(3, *x.shape) for x in rows(2))
     loss = JointAgreementLoss(EachOutput([AtLeast(), Within(0.5)]), reduction="none")

@@ -116,7 +116,7 @@ def probability_of_agreement(
         >>> from accord.distributions import MultivariateNormal
         >>> pair = MultivariateNormal([[1.0, 2.0]], [[1.0, 0.0], [0.8, 0.6]])
         >>> probability_of_agreement(pair, [[1.1, 2.0]], AllWithin(0.5)).probability.round(4)
-        array([0.2251])
+        array([0.2136])
     """
     check_choice("method", method, get_args(Method))
     check_count("n_samples", n_samples)

@@ -174,7 +174,7 @@ class MultivariateNormal(JointDistribution):
     **Shape**: mean ``(*shape, D)``; cholesky ``(*shape, D, D)``, or ``(D, D)`` for all rows.
 
     >>> pair = MultivariateNormal([[0.0, 1.0]], [[1.0, 0.0], [0.8, 0.6]])
-    >>> pair.shape, pair.correlation[0, 1, 0].round(3)
+    >>> pair.shape, float(pair.correlation[0, 1, 0].round(3))
     ((1,), 0.8)
     >>> pair.marginals.interval(0.95).round(2)
     array([[[-1.96,  1.96],
