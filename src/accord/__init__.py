@@ -23,10 +23,13 @@ if TYPE_CHECKING:
         validation,
     )
     from accord.agreement import (
+        AllWithin,
         AtLeast,
         AtMost,
+        EachOutput,
         Exact,
         Inside,
+        NormWithin,
         Within,
         WithinRelative,
         probability_of_agreement,
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
         Laplace,
         Logistic,
         Mixture,
+        MultivariateNormal,
         Normal,
         Smoothed,
         StudentT,
@@ -46,12 +50,13 @@ if TYPE_CHECKING:
         BVMRegressor,
         DeepEnsembleRegressor,
         EvidentialRegressor,
+        JointBVMRegressor,
         MCDropoutRegressor,
         ModuleRegressor,
         MSEEnsembleRegressor,
         PBPRegressor,
     )
-    from accord.losses import AgreementLoss, BVMLoss
+    from accord.losses import AgreementLoss, BVMLoss, JointAgreementLoss
     from accord.persistence import load
     from accord.portfolio import PortfolioRegressor
     from accord.tabular import GuardedRegressor, TableRegressor, guard
@@ -59,22 +64,28 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AgreementLoss",
+    "AllWithin",
     "AtLeast",
     "AtMost",
     "BVMLoss",
     "BVMRegressor",
     "DeepEnsembleRegressor",
+    "EachOutput",
     "Empirical",
     "EvidentialRegressor",
     "Exact",
     "GuardedRegressor",
     "Inside",
+    "JointAgreementLoss",
+    "JointBVMRegressor",
     "Laplace",
     "Logistic",
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
     "Mixture",
     "ModuleRegressor",
+    "MultivariateNormal",
+    "NormWithin",
     "Normal",
     "PBPRegressor",
     "PortfolioRegressor",
@@ -105,10 +116,13 @@ __all__ = [
 # where each public name lives that is not itself a package or module
 _HOMES = {
     "agreement": (
+        "AllWithin",
         "AtLeast",
         "AtMost",
+        "EachOutput",
         "Exact",
         "Inside",
+        "NormWithin",
         "Within",
         "WithinRelative",
         "probability_of_agreement",
@@ -119,6 +133,7 @@ _HOMES = {
         "Laplace",
         "Logistic",
         "Mixture",
+        "MultivariateNormal",
         "Normal",
         "Smoothed",
         "StudentT",
@@ -128,6 +143,7 @@ _HOMES = {
         "BVMRegressor",
         "DeepEnsembleRegressor",
         "EvidentialRegressor",
+        "JointBVMRegressor",
         "MCDropoutRegressor",
         "MSEEnsembleRegressor",
         "ModuleRegressor",
@@ -136,6 +152,7 @@ _HOMES = {
     "losses": (
         "AgreementLoss",
         "BVMLoss",
+        "JointAgreementLoss",
     ),
     "persistence": ("load",),
     "portfolio": ("PortfolioRegressor",),

@@ -9,6 +9,7 @@ from accord import (
     BVMRegressor,
     DeepEnsembleRegressor,
     EvidentialRegressor,
+    JointBVMRegressor,
     MCDropoutRegressor,
     MSEEnsembleRegressor,
     PBPRegressor,
@@ -23,6 +24,7 @@ ESTIMATORS = [
     MCDropoutRegressor(epochs=20, random_state=0),
     PBPRegressor(epochs=5, random_state=0),
     EvidentialRegressor(epochs=20, random_state=0),
+    JointBVMRegressor(epochs=20, random_state=0),
     # time for the first recipe only
     PortfolioRegressor(effort="quick", time_budget=1e-3, random_state=0),
 ]

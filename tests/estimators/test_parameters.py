@@ -11,6 +11,7 @@ ESTIMATORS = [
     accord.BVMRegressor,
     accord.DeepEnsembleRegressor,
     accord.EvidentialRegressor,
+    accord.JointBVMRegressor,
     accord.MCDropoutRegressor,
     accord.MSEEnsembleRegressor,
     accord.ModuleRegressor,

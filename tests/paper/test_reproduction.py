@@ -110,6 +110,27 @@ def test_the_two_kinds_of_verdicts_are_counted_apart(outcome: Reproduction) -> N
     assert sum(outcome.summary["beyond"].values()) == len(outcome.beyond) == 1
 
 
+def test_stale_files_of_a_study_are_removed_and_no_others(tmp_path: Path) -> None:
+    names = ("old.csv", "old.md", "toy.csv", "mine.csv")
+    for name in names:
+        (tmp_path / "tables").mkdir(exist_ok=True)
+        (tmp_path / "tables" / name).write_text("from before")
+    (tmp_path / "outside.csv").write_text("from before")
+    files = {
+        "expansion": ["tables/old.csv", "tables/old.md", "tables/expansion.csv", "outside.csv"],
+        "figure1": ["tables/toy.csv"],
+    }
+    (tmp_path / "summary.json").write_text(json.dumps({"files": files}))
+    reproduce(["expansion"], folder=tmp_path, quick=True, jobs=1)
+    left = {path.name for path in (tmp_path / "tables").iterdir()}
+    assert left == {"expansion.csv", "expansion.md", "toy.csv", "mine.csv"}
+    assert (tmp_path / "outside.csv").exists()
+    now = json.loads((tmp_path / "summary.json").read_text())["files"]
+    assert now["figure1"] == ["tables/toy.csv"]
+    assert "tables/expansion.md" in now["expansion"]
+    assert "figures/expansion.svg" in now["expansion"]
+
+
 def test_unknown_study_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="got 'table7'"):
         reproduce(["table7"], folder=tmp_path)

@@ -16,6 +16,14 @@ from accord._numerics.interval import (
     log_between,
     log_within,
 )
+from accord._numerics.joint import (
+    Region,
+    log_normal_density,
+    log_normal_in,
+    normal_probability,
+    standard_errors,
+    training_points,
+)
 from accord._numerics.kernel import Kernel, Partials, SmoothKernel
 from accord._numerics.laplace import LAPLACE
 from accord._numerics.logistic import LOGISTIC
@@ -35,6 +43,7 @@ __all__ = [
     "FamilyName",
     "Kernel",
     "Partials",
+    "Region",
     "SmoothKernel",
     "StandardFamily",
     "agreement_loss",
@@ -50,7 +59,12 @@ __all__ = [
     "log_mean_between",
     "log_mean_cdf",
     "log_mean_within",
+    "log_normal_density",
+    "log_normal_in",
     "log_within",
+    "normal_probability",
     "register_family",
+    "standard_errors",
     "student_t",
+    "training_points",
 ]

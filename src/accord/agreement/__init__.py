@@ -12,6 +12,13 @@ from accord.agreement.dataset_rules import (
     SquaredErrorAtMost,
 )
 from accord.agreement.intervals import Ends, Intervals
+from accord.agreement.joint_rules import (
+    AllWithin,
+    EachOutput,
+    JointRule,
+    NormWithin,
+    region_for,
+)
 from accord.agreement.parsing import parse_rule
 from accord.agreement.probability import Agreement, Outputs, probability_of_agreement
 from accord.agreement.quadrature import integrate
@@ -32,20 +39,24 @@ from accord.agreement.tracing import Found, missed, search, trace
 __all__ = [
     "Acceptance",
     "Agreement",
+    "AllWithin",
     "AreaAtMost",
     "Asymmetric",
     "AtLeast",
     "AtMost",
     "DatasetRule",
+    "EachOutput",
     "Ends",
     "ErrorInside",
     "Exact",
     "Found",
     "Inside",
     "Intervals",
+    "JointRule",
     "Known",
     "MeanAbsoluteErrorAtMost",
     "MeanErrorWithin",
+    "NormWithin",
     "Outputs",
     "Predicate",
     "Rule",
@@ -65,6 +76,7 @@ __all__ = [
     "pair_of",
     "parse_rule",
     "probability_of_agreement",
+    "region_for",
     "search",
     "side_of",
     "to_array",

@@ -11,12 +11,14 @@ from torch import Tensor
 from accord._checks import RandomState, check_choice, check_count
 from accord._types import Floats
 from accord.agreement.dataset_rules import DatasetRule
-from accord.agreement.joint import log_joint_agreement
+from accord.agreement.joint_rules import JointRule
 from accord.agreement.monte_carlo import Sampling
+from accord.agreement.overall import log_overall_agreement
 from accord.agreement.routes import Method, Options, Route, log_agreement_by_row
 from accord.agreement.rule import Predicate, Rule, as_rule
+from accord.agreement.several_outputs import log_agreement_of_outputs, several_of
 from accord.agreement.sides import pair_of
-from accord.distributions import Distribution
+from accord.distributions import Distribution, JointDistribution
 
 Outputs = Distribution | ArrayLike | Tensor
 """A model's predictions, or data: a distribution, or numbers."""
@@ -36,10 +38,10 @@ class Agreement:
         route: how it was computed.
         is_density: whether the rule demands exact agreement, so that p(A) is a density.
 
-    **Shape**: that of the data; () for a rule over all rows.
+    **Shape**: that of the data; (N,) for a rule over several outputs, () for one over all rows.
     """
 
-    rule: Rule | DatasetRule
+    rule: Rule | JointRule | DatasetRule
     probability: Floats
     log_probability: Floats
     standard_error: Floats
@@ -70,9 +72,9 @@ class Agreement:
 
 
 def probability_of_agreement(
-    model: Outputs,
-    data: Outputs,
-    rule: Rule | DatasetRule | Predicate,
+    model: Outputs | JointDistribution,
+    data: Outputs | JointDistribution,
+    rule: Rule | JointRule | DatasetRule | Predicate,
     *,
     method: Method = "auto",
     random_state: RandomState = None,
@@ -90,12 +92,14 @@ def probability_of_agreement(
         model: a distribution, draws, or exact values.
         data: exact values, or a distribution: ``Normal(y, std)`` for measurement errors,
             ``Uniform(lower, upper)`` for rounded or interval data, ``Empirical(draws)``.
-        rule: a rule for single rows, a callable ``(y_hat, y) -> bool``, or a rule over all rows.
+        rule: a rule for single rows, a callable ``(y_hat, y) -> bool``, a rule over several outputs
+            (:class:`accord.agreement.JointRule`), or a rule over all rows.
         method: a route, to compare it with another.
         random_state: seed of the Monte Carlo route.
         n_samples: points of the Monte Carlo route, rounded up to 16 times a power of two.
 
-    **Shape**: data (N,) or (N, K); a model of that shape, or draws (S, N) or (S, N, K).
+    **Shape**: data (N,) or (N, K); a model of that shape, or draws (S, N) or (S, N, K). A rule over
+    several outputs needs the latter, or a joint distribution of N rows.
 
     Example:
         >>> from accord.agreement import ShareWithin, Within
@@ -108,15 +112,29 @@ def probability_of_agreement(
         Agreement(within 0.5: mean probability 0.439 over 3 rows; closed form)
         >>> probability_of_agreement(model, measured, ShareWithin(0.5, share=0.6))
         Agreement(60% within 0.5: probability 0.4276; closed form)
+        >>> from accord.agreement import AllWithin
+        >>> from accord.distributions import MultivariateNormal
+        >>> pair = MultivariateNormal([[1.0, 2.0]], [[1.0, 0.0], [0.8, 0.6]])
+        >>> probability_of_agreement(pair, [[1.1, 2.0]], AllWithin(0.5)).probability.round(4)
+        array([0.2136])
     """
     check_choice("method", method, get_args(Method))
     check_count("n_samples", n_samples)
     options = Options(method, Sampling(n_samples, random_state))
+    if isinstance(rule, JointRule):
+        with torch.no_grad():
+            result = log_agreement_of_outputs(several_of(model, data), rule, options)
+        return Agreement(rule, np.asarray(np.exp(result[0])), *result)
+    if isinstance(model, JointDistribution) or isinstance(data, JointDistribution):
+        raise TypeError(
+            f"a joint distribution must come with a rule over several outputs, got {rule!r}. "
+            "Use for instance AllWithin(0.5), or the distribution's marginals."
+        )
     pair, shape = pair_of(model, data)
     with torch.no_grad():
         if isinstance(rule, DatasetRule):
             _check_rows(shape)
-            log_p, error, route = log_joint_agreement(pair, rule, options)
+            log_p, error, route = log_overall_agreement(pair, rule, options)
             return Agreement(rule, np.asarray(np.exp(log_p)), log_p, error, route)
         row_rule = as_rule(rule)
         log_p, error, route = log_agreement_by_row(pair, row_rule.flattened(shape), options)

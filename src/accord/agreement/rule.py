@@ -332,6 +332,11 @@ def as_rule(rule: Rule | Predicate) -> Rule:
     """A rule as it is, a callable as a rule."""
     if isinstance(rule, Rule):
         return rule
+    if getattr(rule, "over_outputs", False):
+        raise TypeError(
+            f"a rule for single outputs must not be one over several, got {rule!r}. "
+            "Train on it with JointBVMRegressor or JointAgreementLoss."
+        )
     if callable(rule) and not getattr(rule, "over_all_rows", False):
         return Rule.from_callable(rule)
     raise TypeError(

@@ -19,6 +19,8 @@ from accord.distributions.families import (
     of_family,
     with_moments,
 )
+from accord.distributions.joint import JointDistribution, MultivariateNormal
+from accord.distributions.joint_mixture import Figure, JointMixture, JointSmoothed, log_volume
 from accord.distributions.mixture import Mixture
 from accord.distributions.predictive import concatenated, predictive_of
 from accord.distributions.reshaped import (
@@ -41,12 +43,17 @@ __all__ = [
     "Decomposed",
     "Distribution",
     "Empirical",
+    "Figure",
+    "JointDistribution",
+    "JointMixture",
+    "JointSmoothed",
     "Laplace",
     "LocationScale",
     "Log",
     "Logistic",
     "Mixture",
     "MonotoneCurve",
+    "MultivariateNormal",
     "Normal",
     "RankCalibrated",
     "Ranks",
@@ -64,6 +71,7 @@ __all__ = [
     "curve_through_scores",
     "effective_size",
     "gaussian_match",
+    "log_volume",
     "normal_scores",
     "of_family",
     "predictive_of",

@@ -160,7 +160,7 @@ def to_tensors(**values: Values) -> tuple[list[Tensor], bool]:
     (tensor([2., 2.], dtype=torch.float64), True)
     """
     given = [value for value in values.values() if isinstance(value, Tensor)]
-    dtype, device = _kind_of(values, given)
+    dtype, device = kind_of(values, given)
     tensors = {name: to_tensor(name, value, dtype, device) for name, value in values.items()}
     for name, tensor in tensors.items():
         check_finite(name, tensor)
@@ -183,7 +183,7 @@ def broadcast(*tensors: Tensor) -> list[Tensor]:
     return [tensor.expand(shape) for tensor in tensors]
 
 
-def _kind_of(values: dict[str, Values], given: list[Tensor]) -> tuple[torch.dtype, torch.device]:
+def kind_of(values: dict[str, Values], given: list[Tensor]) -> tuple[torch.dtype, torch.device]:
     for name, value in values.items():
         check_floating(name, value)
     if not given:

@@ -5,6 +5,7 @@ from accord.estimators.deep import DeepEnsembleRegressor, MSEEnsembleRegressor
 from accord.estimators.distributional import DistributionalRegressor, Uncertainty, target_names
 from accord.estimators.ensemble import NetworkEnsembleRegressor
 from accord.estimators.evidential import EvidentialRegressor
+from accord.estimators.joint import JointBVMRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.modules import ModuleRegressor
 from accord.estimators.pbp import PBPRegressor
@@ -24,6 +25,7 @@ __all__ = [
     "DeepEnsembleRegressor",
     "DistributionalRegressor",
     "EvidentialRegressor",
+    "JointBVMRegressor",
     "MCDropoutRegressor",
     "MSEEnsembleRegressor",
     "ModuleRegressor",

@@ -278,7 +278,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
         seeds, rows = self._seeds(), candidates[0].rows
         return TrainingPlan(
             [self._candidate_task(candidate, seeds, goes_on) for candidate in candidates],
-            self._architecture(rows, outputs_per_target=2),
+            self._architecture(rows, 2 * rows.y.shape[1]),
             self._objective(candidates[0]),
             settings,
             finish,

@@ -144,11 +144,14 @@ class DistributionalRegressor(_Regressor, ABC):
 
     def log_score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-density of the targets under their predictions; higher is better."""
-        dist = self.predict_dist(X)
-        log_density = np.asarray(dist.log_prob(np.asarray(y, dtype=float)))
-        rows = log_density.reshape(len(log_density), -1).sum(axis=1)
+        rows = self._log_density(self._checked(X), np.asarray(y, dtype=float))
         weights = None if sample_weight is None else np.asarray(sample_weight, dtype=float)
         return float(np.average(rows, weights=weights))
+
+    def _log_density(self, X: Floats, y: Floats) -> Floats:
+        """Of all targets of each row: of independent ones, unless a class says otherwise."""
+        log_density = np.asarray(self._predictive(X).log_prob(y))
+        return np.asarray(log_density.reshape(len(log_density), -1).sum(axis=1))
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file that is safe to load (``accord.load``)."""

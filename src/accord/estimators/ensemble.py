@@ -156,11 +156,11 @@ class NetworkEnsembleRegressor(TrainedRegressor):
     def _settings(self, **changes: Any) -> Settings:
         return self._loop_settings(memory_budget=self.memory_budget, **changes)
 
-    def _architecture(self, rows: Rows, outputs_per_target: int, **changes: Any) -> Architecture:
+    def _architecture(self, rows: Rows, n_outputs: int, **changes: Any) -> Architecture:
         options: dict[str, Any] = {
             "n_inputs": rows.x.shape[1],
             "hidden": tuple(self.hidden),
-            "n_outputs": outputs_per_target * rows.y.shape[1],
+            "n_outputs": n_outputs,
             "activation": self.activation,
             "dropout": self.dropout,
         }
@@ -246,7 +246,7 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
 
         return TrainingPlan(
             [task],
-            self._architecture(rows, self._outputs_per_target),
+            self._architecture(rows, self._outputs_per_target * rows.y.shape[1]),
             objective,
             self._settings(),
             finish,

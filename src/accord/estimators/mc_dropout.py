@@ -179,7 +179,9 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         rates = np.atleast_1d(np.asarray(self.dropout_rate, dtype=float))
         return TrainingPlan(
             [self._grid_task(rows, point, seed) for point in grid],
-            self._architecture(rows, 1, dropout=float(rates.max()), input_dropout=True),
+            self._architecture(
+                rows, rows.y.shape[1], dropout=float(rates.max()), input_dropout=True
+            ),
             SquaredError(),
             self._settings(),
             finish,

@@ -6,6 +6,7 @@ torch's: "none" for one value per element, "mean" or "sum".
 
 from accord.losses.agreement import AgreementLoss
 from accord.losses.bvm import BVMLoss, bvm_loss
+from accord.losses.joint import JointAgreementLoss
 from accord.losses.likelihoods import BetaNLLLoss, GaussianNLLLoss, LaplaceNLLLoss, MSELoss
 
 __all__ = [
@@ -13,6 +14,7 @@ __all__ = [
     "BVMLoss",
     "BetaNLLLoss",
     "GaussianNLLLoss",
+    "JointAgreementLoss",
     "LaplaceNLLLoss",
     "MSELoss",
     "bvm_loss",

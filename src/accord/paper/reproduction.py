@@ -77,6 +77,12 @@ class StudyResult:
     beyond: tuple[JudgedClaim, ...]
     figures: tuple[Drawn, ...]
 
+    @property
+    def files(self) -> list[str]:
+        """What is written for this study alone, by its place in the folder."""
+        tables = [f"tables/{table.name}.{end}" for table in self.tables for end in ("csv", "md")]
+        return tables + [f"figures/{d.name}.{end}" for d in self.figures for end in ("svg", "png")]
+
 
 @dataclass(frozen=True)
 class Reproduction:
@@ -116,7 +122,8 @@ def reproduce(
 
     Records already there are used again if the same settings, code and data would make them again;
     so a stopped run goes on where it was, having lost at most the stacks in progress. A record file
-    that is malformed is named, set aside and made again.
+    that is malformed is named, set aside and made again. Tables and figures that an earlier run
+    wrote for one of these studies, and this one no longer writes, are removed.
 
     Args:
         studies: Names of :data:`~accord.paper.STUDIES`, or ``"all"``.
@@ -145,6 +152,7 @@ def reproduce(
     results = Results(records_of(stacks, store))
     codes = sorted({stack.code for stack in stacks})
     outcome = _outcome(chosen, results, target, quick, failed, " ".join(codes))
+    outcome.summary["files"] = _without_stale(outcome.parts, target)
     _write(outcome, target)
     for cost in outcome.costs:
         listener.said(
@@ -207,6 +215,23 @@ def _write(outcome: Reproduction, folder: Path) -> None:
     text = json.dumps(outcome.summary, indent=1, ensure_ascii=False) + "\n"
     write_whole(folder / "summary.json", text)
     write_whole(folder / "README.md", markdown_page(outcome))
+
+
+def _without_stale(parts: Sequence[Part], folder: Path) -> dict[str, list[str]]:
+    """Remove what an earlier run wrote for these studies and this one does not.
+
+    Returns what there is by study now, also of studies that were not run; the next run reads it.
+    """
+    summary = folder / "summary.json"
+    written = json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else {}
+    files: dict[str, list[str]] = written.get("files", {})
+    now = {part.study.name: part.files for part in parts}
+    kept = {name for listed in (files | now).values() for name in listed}
+    for study in now:
+        for name in set(files.get(study, ())) - kept:
+            if (folder / name).parent in (folder / "tables", folder / "figures"):
+                (folder / name).unlink(missing_ok=True)
+    return files | now
 
 
 def _summary(

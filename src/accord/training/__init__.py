@@ -13,6 +13,7 @@ from accord.training.gaussian_weights import (
     output_moments,
     relu_moments,
 )
+from accord.training.joint import JointHeads, JointLoss
 from accord.training.members import Scaling, raw_outputs
 from accord.training.modules import (
     MakeModule,
@@ -82,6 +83,8 @@ __all__ = [
     "Filter",
     "GaussianLikelihood",
     "Heads",
+    "JointHeads",
+    "JointLoss",
     "Listener",
     "MakeModule",
     "MeanHead",

@@ -25,7 +25,7 @@ from accord.distributions import Normal
 _BLOCK = 2**22  # numbers drawn at a time
 
 
-def log_joint_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Result:
+def log_overall_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Result:
     """log P(the rule holds), its error and the route, each of shape ()."""
     method = options.method
     if isinstance(pair.model, Known) and isinstance(pair.data, Known):

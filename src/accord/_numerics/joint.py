@@ -1,0 +1,285 @@
+"""The probability that jointly normal outputs lie in a region, with gradients; holds in the tails.
+
+The errors are e = m + L z with z standard normal and L lower triangular. A region is a box, cut by
+ellipsoids about 0. The outputs are taken one after the other (Genz, 1992): given e₁ … e_{k−1}, the
+region leaves a section [low, high] of the line to e_k, and e_k is normal, so that
+
+    P = ∫ φ(e₁) ∫ φ(e₂ | e₁) … P(low ≤ e_D ≤ high | e₁ … e_{D−1}) … de₂ de₁,
+
+whose innermost integral is a closed form. The others are sums over points that are spread as a
+truncated normal, each divided by the density with which it was chosen. Points and that density
+count as constants: the derivative of the sum is the same sum of the integrand's derivative.
+"""
+
+import math
+from collections.abc import Sequence
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from scipy.stats import qmc
+from torch import Tensor
+
+from accord._numerics.family import StandardFamily
+from accord._numerics.interval import log_between
+from accord._numerics.normal import NORMAL
+
+_FAMILY: StandardFamily = NORMAL
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+_NARROW = 0.5  # standard deviations over which a normal density is all but an exponential one
+_TAIL = -6.0  # below it, too
+_SHIFTS = 16  # of a Sobol net; their scatter is the error of the mean
+# Nodes per output but the last of a product rule, by the number of outputs; beyond, it has too many
+# points. The second number is for an estimate of the error of the first.
+_NODES = {1: (1, 1), 2: (32, 24), 3: (16, 12), 4: (10, 8), 5: (6, 5)}
+_FINER = {1: (1, 1), 2: (16, 32, 64, 128, 256, 512), 3: (12, 24, 48, 64), 4: (8, 12, 16), 5: (6, 8)}
+_FINE_ENOUGH = 1e-12  # error of a probability
+_POINTS = 2048  # of a net, in training
+_BLOCK = 2**21  # numbers held at a time
+
+
+class Region(NamedTuple):
+    """The errors that agree: lower ≤ e ≤ upper, and Σ_d (e_d/axis_d)² ≤ 1 for each ellipsoid.
+
+    **Shape**: lower, upper and the semi-axes of each ellipsoid (*S, D); bounds may be infinite.
+    """
+
+    lower: Tensor
+    upper: Tensor
+    ellipsoids: tuple[Tensor, ...] = ()
+
+    def cut(self, other: "Region") -> "Region":
+        """The errors that agree under both."""
+        lower = torch.maximum(self.lower, other.lower)
+        upper = torch.minimum(self.upper, other.upper)
+        return Region(lower, upper, self.ellipsoids + other.ellipsoids)
+
+    def take(self, rows: slice) -> "Region":
+        return Region(self.lower[rows], self.upper[rows], tuple(e[rows] for e in self.ellipsoids))
+
+    def section(self, before: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+        """What is left to the next error, given those before; of width 0 where nothing is."""
+        k = len(before)
+        low, high = self.lower[..., k], self.upper[..., k]
+        for axes in self.ellipsoids:
+            spent = sum(((e / axes[..., j]) ** 2 for j, e in enumerate(before)), torch.zeros(()))
+            half = axes[..., k] * (1 - spent.to(axes)).clamp(min=0).sqrt()
+            low, high = torch.maximum(low, -half), torch.minimum(high, half)
+        return low, torch.maximum(low, high)
+
+
+class Points(NamedTuple):
+    """Points of the unit cube with weights that sum to 1.
+
+    ``groups`` of equally many points are independent estimates; 1 where the rule is not random.
+
+    **Shape**: unit (K, D − 1), log_weight (K,).
+    """
+
+    unit: Tensor
+    log_weight: Tensor
+    groups: int = 1
+
+
+@cache
+def _gauss(n_outputs: int, n_nodes: int) -> Points:
+    """A product of Gauss–Legendre rules.
+
+    Nodes are mapped by u = 3v² − 2v³, so that √u, as at the rim of an ellipsoid, becomes smooth.
+    """
+    nodes, weights = np.polynomial.legendre.leggauss(n_nodes)
+    v, w = (nodes + 1) / 2, weights / 2
+    u, w = v * v * (3 - 2 * v), w * 6 * v * (1 - v)
+    axes = n_outputs - 1
+    unit = np.stack(np.meshgrid(*[u] * axes, indexing="ij"), -1) if axes else np.zeros((1, 0))
+    product = np.prod(np.meshgrid(*[w] * axes, indexing="ij"), axis=0) if axes else np.ones(1)
+    return Points(
+        torch.from_numpy(unit.reshape(-1, axes)), torch.from_numpy(np.log(product.reshape(-1)))
+    )
+
+
+@cache
+def _sobol(n_outputs: int, n_points: int, seed: int = 0) -> Points:
+    """About ``n_points`` points: a Sobol net, shifted at random several times."""
+    exponent = max(0, math.ceil(math.log2(max(1, n_points / _SHIFTS))))
+    net = qmc.Sobol(max(1, n_outputs - 1), scramble=False).random_base2(exponent)
+    shifts = np.random.default_rng(seed).uniform(size=(_SHIFTS, 1, net.shape[1]))
+    unit = np.clip(((net + shifts) % 1.0).reshape(-1, net.shape[1]), 2.0**-40, 1 - 2.0**-40)
+    log_weight = torch.full((len(unit),), -math.log(len(unit)), dtype=torch.float64)
+    return Points(torch.from_numpy(unit[:, : n_outputs - 1]), log_weight, _SHIFTS)
+
+
+def training_points(n_outputs: int, *, coarse: bool = False) -> Points:
+    """The points with which a loss is computed; ``coarse`` ones show how exact they are."""
+    if n_outputs in _NODES:
+        return _gauss(n_outputs, _NODES[n_outputs][int(coarse)])
+    return _sobol(n_outputs, _POINTS // 2 if coarse else _POINTS)
+
+
+def normal_probability(
+    region: Region, shift: Tensor, cholesky: Tensor, *, n_points: int, seed: int
+) -> tuple[Tensor, Tensor]:
+    """log P(m + L z in the region) and the error of P, without a gradient.
+
+    Up to five outputs by products of Gauss rules, refined until they agree to 1e-12 or are as fine
+    as they get: the error is the difference of the last two. Beyond, by ``n_points`` of a net, with
+    the standard error over its shifts.
+
+    **Shape**: shift (N, D), cholesky (N, D, D), a region of N rows → (N,) each.
+    """
+    d, parts = shift.shape[-1], []
+    finest = _FINER[d][-1] ** (d - 1) if d in _FINER else n_points
+    step = max(1, _BLOCK // finest)
+    with torch.no_grad():
+        for start in range(0, len(shift), step):
+            rows = slice(start, start + step)
+            part = (region.take(rows), shift[rows], cholesky[rows])
+            parts.append(_refined(*part) if d in _FINER else _shifted(*part, n_points, seed))
+    log_p, error = (torch.cat(values) for values in zip(*parts, strict=True))
+    return log_p, error
+
+
+def _refined(region: Region, shift: Tensor, cholesky: Tensor) -> tuple[Tensor, Tensor]:
+    d = shift.shape[-1]
+    last, error = None, shift.new_zeros(len(shift))
+    for n_nodes in _FINER[d]:
+        log_p = log_normal_in(region, shift, cholesky, _gauss(d, n_nodes))
+        if last is not None:
+            error = (log_p.exp() - last.exp()).abs()
+            if float(error.max()) <= _FINE_ENOUGH:
+                break
+        last = log_p
+    return log_p, error
+
+
+def _shifted(
+    region: Region, shift: Tensor, cholesky: Tensor, n_points: int, seed: int
+) -> tuple[Tensor, Tensor]:
+    points = _sobol(shift.shape[-1], n_points, seed)
+    each = _log_by_group(region, shift, cholesky, points)
+    error = each.exp().std(0) / points.groups**0.5
+    return torch.logsumexp(each, 0) - math.log(points.groups), error
+
+
+def standard_errors(shift: Tensor, cholesky: Tensor) -> Tensor:
+    """z with m = L z: errors without scale and correlation.
+
+    **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S, D).
+    """
+    z: list[Tensor] = []
+    for k in range(shift.shape[-1]):
+        rest = shift[..., k]
+        for j, value in enumerate(z):
+            rest = rest - cholesky[..., k, j] * value
+        z.append(rest / cholesky[..., k, k])
+    return torch.stack(z, -1)
+
+
+def log_normal_density(shift: Tensor, cholesky: Tensor) -> Tensor:
+    """log N(0; m, L Lᵀ): the log-density of exact agreement.
+
+    **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S).
+    """
+    squares = standard_errors(shift, cholesky).square().sum(-1)
+    log_scales = cholesky.diagonal(dim1=-2, dim2=-1).log().sum(-1)
+    return -0.5 * squares - log_scales - shift.shape[-1] * _LOG_ROOT_2PI
+
+
+def log_normal_in(region: Region, shift: Tensor, cholesky: Tensor, points: Points) -> Tensor:
+    """log P(m + L z in the region), differentiable by m and L, in float64.
+
+    **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S).
+    """
+    by_group = _log_by_group(region, shift, cholesky, points)
+    if points.groups == 1:
+        return by_group[0]
+    return _log_sum(by_group[None])[0] - math.log(points.groups)
+
+
+def _log_by_group(region: Region, shift: Tensor, cholesky: Tensor, points: Points) -> Tensor:
+    """The estimates of each group of points, (groups, *S)."""
+    m, lower = shift.double(), cholesky.double()
+    n, each = m.shape[-1], (-1, *(1 for _ in m.shape[:-1]))
+    unit = points.unit.to(m.device)
+    total = points.log_weight.to(m.device).view(each) + math.log(points.groups)
+    errors: list[Tensor] = []
+    z: list[Tensor] = []
+    for k in range(n):
+        center, scale = _conditional(m, lower, z)
+        low, high = region.section(errors)
+        if k == n - 1:
+            total = total + _log_section(low, high, center, scale)
+            break
+        with torch.no_grad():
+            e, log_chosen = _chosen(unit[:, k].view(each), low, high, center, scale)
+        errors.append(e)
+        z.append((e - center) / scale)
+        log_density = -_LOG_ROOT_2PI - z[-1].square() / 2 - torch.log(scale)
+        total = total + log_density - log_chosen
+    size = len(unit) // points.groups
+    total = total.expand(len(unit), *m.shape[:-1])
+    return _log_sum(total.reshape(points.groups, size, *m.shape[:-1]))
+
+
+def _conditional(shift: Tensor, cholesky: Tensor, z: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
+    """Mean and standard deviation of the next error, given the normal numbers of those before."""
+    k = len(z)
+    center = shift[..., k]
+    for j, value in enumerate(z):
+        center = center + cholesky[..., k, j] * value
+    return center, cholesky[..., k, k]
+
+
+def _log_section(low: Tensor, high: Tensor, center: Tensor, scale: Tensor) -> Tensor:
+    """log P(low ≤ e ≤ high), whose gradient is 0 and not NaN at infinite or empty sections."""
+    filled = high > low
+    low, high = torch.where(filled, low, -1.0), torch.where(filled, high, 1.0)
+    a, b = _standardised(low, center, scale), _standardised(high, center, scale)
+    finite = low.isfinite() & high.isfinite()
+    half = torch.where(finite, torch.where(finite, high - low, 2.0) / 2 / scale, torch.inf)
+    shape = np.broadcast_shapes(a.shape, b.shape, half.shape)
+    a, b, half = a.expand(shape), b.expand(shape), half.expand(shape)
+    return torch.where(filled, log_between(_FAMILY, a, b, half), -torch.inf)
+
+
+def _standardised(bound: Tensor, center: Tensor, scale: Tensor) -> Tensor:
+    known = bound.isfinite()
+    return torch.where(known, (torch.where(known, bound, 0.0) - center) / scale, bound)
+
+
+def _chosen(
+    u: Tensor, low: Tensor, high: Tensor, center: Tensor, scale: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Errors in a section, spread about as they are distributed, and their log-density.
+
+    As a truncated normal; where the section is narrow or far out, as the exponential to which the
+    normal then comes down, so that no digits are lost.
+    """
+    a, b, width = (low - center) / scale, (high - center) / scale, (high - low) / scale
+    above = a + b > 0  # reflected, so that the section's middle is not above the mean
+    a, b = torch.where(above, -b, a), torch.where(above, -a, b)
+    below = torch.special.ndtr(a)
+    mass = torch.special.ndtr(b) - below
+    normal = torch.special.ndtri(below + u * mass)
+    log_normal = -_LOG_ROOT_2PI - normal.square() / 2 - torch.log(mass)
+    near = (-b).clamp(min=0)
+    rate = (near + torch.minimum(width, 1 / near.clamp(min=1)) / 2).clamp(min=1e-3)
+    share = torch.expm1(-rate * width)
+    distance = -torch.log1p(u * share) / rate
+    log_exponential = torch.log(rate) - rate * distance - torch.log(-share)
+    is_normal = (width > _NARROW) & (b > _TAIL)
+    z = torch.where(is_normal, normal, b - distance)
+    log_chosen = torch.where(is_normal, log_normal, log_exponential) - torch.log(scale)
+    e = center + scale * torch.where(above, -z, z)
+    empty = width <= 0
+    return torch.where(empty, low, e), torch.where(empty, torch.inf, log_chosen)
+
+
+def _log_sum(log_terms: Tensor) -> Tensor:
+    """log Σ exp over the second axis, with zero gradient (not NaN) where every term is −inf."""
+    top = log_terms.detach().amax(1)
+    top = torch.where(top.isfinite(), top, 0.0)
+    total = (log_terms - top[:, None]).exp().sum(1)
+    positive = total > 0
+    return torch.where(positive, torch.where(positive, total, 1.0).log() + top, -torch.inf)

@@ -1,0 +1,283 @@
+"""Networks trained to agree with several targets at once, whose errors may be correlated."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self, overload
+
+import numpy as np
+import pandas as pd
+import torch
+from numpy.typing import ArrayLike
+from sklearn.utils import Tags
+
+from accord._checks import check_choice, check_finite, check_non_negative
+from accord._types import Floats
+from accord.agreement import AllWithin, JointRule, NormWithin, region_for, to_array
+from accord.distributions import (
+    Distribution,
+    Figure,
+    JointDistribution,
+    JointMixture,
+    JointSmoothed,
+    MultivariateNormal,
+    log_volume,
+)
+from accord.estimators.agreeing import Predictive
+from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
+from accord.estimators.tolerance import stated_half_width
+from accord.estimators.trained import Rows, TargetScaling, warn_if_useless
+from accord.training import (
+    VARIANCE_FLOOR,
+    ByAutograd,
+    Heads,
+    JointHeads,
+    JointLoss,
+    MeanHead,
+    Scaling,
+    Trained,
+    VarianceHead,
+)
+
+_ROWS_OF_ERROR = 1000  # training rows on which the error of the loss is measured
+
+
+class _Kernel(NamedTuple):
+    """Errors that a rule allows for: a box or an ellipsoid, the same for all rows.
+
+    **Shape**: half_width (T,), in target units.
+    """
+
+    figure: Figure
+    half_width: Floats
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Agreement:
+    """The most important settings: fields of the last base come first in the signature."""
+
+    tolerance: float | str | Sequence[float] = 0.0
+    rule: JointRule | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
+    """Ensemble trained on the probability that all targets of a row agree together.
+
+    Each member predicts for the T targets of a row their means and a Cholesky factor of their
+    covariance, and minimises −log P(A): all targets within their tolerances, or their error vector
+    within a norm. ``predict_joint`` answers with the joint distribution; everything else that
+    regressors have (``predict``, ``predict_interval``, ``predict_dist``, …) is about each target
+    alone. :class:`accord.BVMRegressor` takes the targets of a row to be independent. Tolerances
+    well below the noise leave its correlation to be seen; within a tolerance, errors count as
+    uncorrelated.
+
+    Args:
+        tolerance: ε of "all within": a number in the targets' units, one per target, or a share of
+            each training target's range such as ``"1%"``. 0 is exact agreement, the negative
+            log-likelihood.
+        rule: In place of a tolerance, a rule over several outputs: a box cut by ellipsoids, such as
+            ``NormWithin(1.0, scale=[0.5, 0.1])`` or ``EachOutput([Within(0.5), AtLeast()])``.
+            "All within" and "norm within" imply the density that is predicted with; others are
+            trained on with ``predictive="model"``, and ``fit`` refuses them otherwise.
+        {settings}
+        predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone.
+        mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
+            ``"sigmoid"``, which confines it to the training range.
+        variance_head: From raw output to the variance of a scaled target given those before it:
+            ``"sigmoid"``, ``"softplus"`` or ``"exp"``.
+        variance_floor: Added to each of these variances, so that none collapses.
+
+    Attributes:
+        half_width_: (T,) in the targets' units, half the edges of the box that the rule allows for,
+            or the semi-axes of its ellipsoid; empty for exact agreement, and for a rule that
+            implies no density.
+        rule_error_: Error of the training loss, −log P(A), the largest over members and the first
+            thousand rows.
+        parameters_: The members' weights and biases, with a leading member axis.
+        history_: (epochs, M) training loss.
+
+    Example:
+        >>> import numpy as np
+        >>> from accord import JointBVMRegressor
+        >>> rng = np.random.default_rng(0)
+        >>> x = rng.uniform(-1, 1, (600, 1))
+        >>> noise = rng.multivariate_normal([0, 0], [[1, 0.8], [0.8, 1]], size=600)
+        >>> model = JointBVMRegressor(tolerance=0.1, random_state=0).fit(x, x + 0.3 * noise)
+        >>> float(model.predict_joint([[0.5]]).correlation[0, 0, 1].round(1))
+        0.8
+    """
+
+    target_scaling: TargetScaling = "standard"
+    predictive: Predictive = "smoothed"
+    mean_head: MeanHead = "identity"
+    variance_head: VarianceHead = "softplus"
+    variance_floor: float = VARIANCE_FLOOR
+
+    def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
+        """Train on features (N, d) and targets (N, T), each row with its weight."""
+        return self._train(self._plan(X, y, sample_weight=sample_weight))
+
+    def predict_joint(self, X: Any) -> JointDistribution:
+        """The joint distribution of the targets of each row: covariance, log_prob, sample, …
+
+        **Shape**: (N,), with values (N, T).
+        """
+        return self._joint(self._checked(X))
+
+    @overload
+    def predict_box(self, X: pd.DataFrame, coverage: float = ...) -> pd.DataFrame: ...
+
+    @overload
+    def predict_box(self, X: ArrayLike, coverage: float = ...) -> Floats: ...
+
+    def predict_box(self, X: Any, coverage: float = 0.95) -> pd.DataFrame | Floats:
+        """Intervals that hold all targets of a row at once with probability ``coverage``.
+
+        **Shape**: (N, T, 2). A DataFrame gives a DataFrame with its index.
+        """
+        return self._framed(X, np.asarray(self.predict_joint(X).box(coverage)), ["lower", "upper"])
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.single_output = False
+        return tags
+
+    def _plan(  # type: ignore[override]  # the options of this class's fit
+        self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None
+    ) -> TrainingPlan:
+        goes_on = self._continues()
+        rows = self._rows(X, y, sample_weight, reset=not goes_on)
+        rule = self._rule_for(rows)
+        kernel = None if rule is None else self._smoothing(rule, rows.y.shape[1])
+        x_scaling, y_scaling = self._scalings(rows, goes_on)
+        columns = _columns(rows.y, rule, kernel, y_scaling)
+        loss = self._loss(columns)
+        seeds = self._seeds()
+        initial = self._kept_parameters(seeds) if goes_on else None
+        x = x_scaling.scaled(rows.x)
+        task = self._task(x, columns, rows.weight, seeds, initial=initial)
+
+        def finish(trained: list[Trained]) -> None:
+            self._keep(trained[0], x_scaling, y_scaling)
+            self.figure_: Figure = "box" if kernel is None else kernel.figure
+            self.half_width_ = np.empty(0) if kernel is None else kernel.half_width
+            self.rule_error_ = 0.0 if rule is None else self._measured_error(loss, rows.x, columns)
+            if rule is None or kernel is not None:  # else the loss is that of no density
+                warn_if_useless(self.history_, columns["target"])
+
+        architecture = self._architecture(rows, loss.heads.n_outputs)
+        return TrainingPlan([task], architecture, ByAutograd(loss), self._settings(), finish)
+
+    def _rule_for(self, rows: Rows) -> JointRule | None:
+        """The rule, or that of the tolerance; None for exact agreement. Settings are checked."""
+        check_choice("predictive", self.predictive, ("smoothed", "model"))
+        check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
+        check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
+        check_non_negative("variance_floor", self.variance_floor)
+        if self.single_output_:
+            raise ValueError(
+                "y must have a column per target, got one-dimensional y. Use BVMRegressor for a "
+                "single target, or y[:, None]."
+            )
+        if self.rule is not None and not isinstance(self.rule, JointRule):
+            raise TypeError(
+                f"rule must be one over several outputs, got {self.rule!r}. "
+                "Use for instance AllWithin([0.5, 0.1]), or BVMRegressor for rules of one target."
+            )
+        half_width = self._stated_half_width(rows.y)
+        if self.rule is None:
+            return AllWithin(half_width) if half_width.any() else None
+        if half_width.any():
+            raise ValueError(
+                f"tolerance must be 0 beside a rule, got {self.tolerance!r}. State one of the two."
+            )
+        return self.rule
+
+    def _stated_half_width(self, y: Floats) -> Floats:
+        if isinstance(self.tolerance, str):
+            return stated_half_width(self.tolerance, Scaling.range(y).scale)
+        given = np.asarray(self.tolerance, dtype=np.float64)
+        check_non_negative("tolerance", given, remedy="Use 0 for exact agreement (NLL).")
+        check_finite("tolerance", given)
+        if given.shape not in ((), y.shape[1:]):
+            raise ValueError(
+                f"tolerance must be a number or one per target ({y.shape[1]}), got shape "
+                f"{given.shape}."
+            )
+        return np.broadcast_to(given, y.shape[1:]).astype(np.float64)
+
+    def _smoothing(self, rule: JointRule, n_targets: int) -> _Kernel | None:
+        """The errors that the rule allows for, where they are the same in all rows."""
+        kernel = _kernel_of(rule, n_targets)
+        if kernel is None and self.predictive == "smoothed":
+            raise ValueError(
+                "a rule that predictions are smoothed by must be AllWithin or NormWithin with the "
+                f"same numbers for all rows, got {rule!r}. Use predictive='model' to train on it."
+            )
+        return kernel
+
+    @property
+    def _heads(self) -> Heads:
+        return Heads(self.mean_head, self.variance_head, self.variance_floor)
+
+    def _loss(self, columns: dict[str, Floats]) -> JointLoss:
+        n_targets = columns["target"].shape[1]
+        n_ellipsoids = columns["axes"].shape[1] // n_targets if "axes" in columns else 0
+        heads = JointHeads(self._heads, n_targets)
+        return JointLoss(heads, exact="lower" not in columns, n_ellipsoids=n_ellipsoids)
+
+    def _measured_error(self, loss: JointLoss, x: Floats, columns: dict[str, Floats]) -> float:
+        raw = torch.as_tensor(self._outputs(x[:_ROWS_OF_ERROR]))
+        some = {n: torch.as_tensor(values[:_ROWS_OF_ERROR]) for n, values in columns.items()}
+        return float(loss.error(raw, some).max())
+
+    def _joint(self, X: Floats) -> JointDistribution:
+        n = len(self.target_names_)
+        heads = JointHeads(self._heads, n)
+
+        def transform(raw: torch.Tensor) -> torch.Tensor:
+            mean, cholesky = heads(raw)
+            return torch.cat([mean, cholesky.flatten(-2)], -1)
+
+        outputs = self._outputs(X, transform)
+        mean = self.y_shift_ + self.y_scale_ * outputs[..., :n]
+        cholesky = outputs[..., n:].reshape(*mean.shape, n) * self.y_scale_[:, None]
+        members = MultivariateNormal(mean, cholesky)
+        if self.predictive == "model" or not self.half_width_.size:
+            return JointMixture(members)
+        return JointMixture(JointSmoothed(members, self.half_width_, figure=self.figure_))
+
+    def _predictive(self, X: Floats) -> Distribution:
+        return self._joint(X).marginals
+
+    def _log_density(self, X: Floats, y: Floats) -> Floats:
+        return np.asarray(self._joint(X).log_prob(y))
+
+
+def _kernel_of(rule: JointRule, n_targets: int) -> _Kernel | None:
+    if isinstance(rule, AllWithin) and np.ndim(rule.tolerance) < 2:
+        return _Kernel("box", np.broadcast_to(to_array(rule.tolerance), (n_targets,)).copy())
+    if isinstance(rule, NormWithin) and np.ndim(rule.scale) < 2:
+        axes = rule.radius * to_array(rule.scale)
+        return _Kernel("ellipsoid", np.broadcast_to(axes, (n_targets,)).copy())
+    return None
+
+
+def _columns(
+    y: Floats, rule: JointRule | None, kernel: _Kernel | None, scaling: Scaling
+) -> dict[str, Floats]:
+    """What the loss needs of each row, in scaled units."""
+    columns = {"target": scaling.scaled(y)}
+    if rule is None:
+        return columns
+    region = region_for(rule, torch.as_tensor(y))
+    columns["lower"], columns["upper"] = (b.numpy() / scaling.scale for b in region[:2])
+    if region.ellipsoids:
+        columns["axes"] = np.hstack([axes.numpy() / scaling.scale for axes in region.ellipsoids])
+    # in density form, where there is one: comparable with NLL
+    volume = 0.0
+    if kernel is not None:
+        scaled = torch.as_tensor(kernel.half_width / scaling.scale)
+        volume = float(log_volume(kernel.figure, scaled))
+    columns["log_volume"] = np.full((len(y), 1), volume)
+    return columns
