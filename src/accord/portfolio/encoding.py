@@ -16,9 +16,9 @@ import numpy as np
 from accord._types import Floats
 
 # c, in robust standard deviations.
-_BOUND = 4.0
+BOUND = 4.0
 # So many deviations are as good as infinitely many, and can be squared.
-_FARTHEST = 1e8
+FARTHEST = 1e8
 # Deviations are taken without the outermost rows: one typing error must not hide all others.
 _TRIMMED = 0.02
 # An interquartile range this small beside the deviation comes from ties: most rows share a value.
@@ -82,9 +82,9 @@ class FeatureEncoding:
             return np.zeros((len(X), 1))
         X = X[:, self.kept_]
         with np.errstate(over="ignore"):  # infinitely far is clipped like far
-            z = np.clip((X - self.center_) / self.scale_, -_FARTHEST, _FARTHEST)
+            z = np.clip((X - self.center_) / self.scale_, -FARTHEST, FARTHEST)
             place = (X[:, self.column_] - self.start_) / self.width_
-        bounded = z / np.sqrt(1 + np.square(z / _BOUND))
+        bounded = z / np.sqrt(1 + np.square(z / BOUND))
         return np.concatenate([bounded, 2 * np.clip(place, 0.0, 1.0) - 1], axis=1)
 
 
