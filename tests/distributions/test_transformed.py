@@ -226,3 +226,21 @@ def test_a_wide_logarithm_has_a_mean_within_reason() -> None:
     draws = straight.sample(200_000, random_state=0)
     assert straight.mean[0] == pytest.approx(draws.mean(), rel=0.02)
     assert straight.std[0] == pytest.approx(draws.std(), rel=0.02)
+
+
+@pytest.mark.parametrize("bounds", [(-np.inf, np.inf), (1.0, np.inf), (1.0, 6.0), (-np.inf, 2.0)])
+def test_moments_of_a_logarithm_that_goes_on_straight(bounds: tuple[float, float]) -> None:
+    """Exact on either side of where the straight line begins, against quadrature."""
+    transform = Log(straight_from=3.0)
+    dist = Truncated(Transformed(Normal([0.9], 0.8), transform), *bounds)
+    pieces = np.clip([1e-9, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0], *bounds)
+    found = [
+        sum(
+            integrate.quad(lambda y, k=k: float(y**k * dist.pdf(y)[0]), a, b, epsabs=1e-12)[0]
+            for a, b in pairwise(pieces)
+        )
+        for k in range(3)
+    ]
+    mean = found[1] / found[0]
+    np.testing.assert_allclose(dist.mean, mean, rtol=1e-9)
+    np.testing.assert_allclose(dist.variance, found[2] / found[0] - mean**2, rtol=1e-8)

@@ -6,7 +6,7 @@ package (``parts`` has the table of them). ``model`` puts them together.
 """
 
 from accord.export.curves import NORMAL, BoundedCurve, Curve, StudentCurve, between, curve_of
-from accord.export.file import import_onnx
+from accord.export.file import Description, import_onnx, read_description, write
 from accord.export.graph import Array, Graph, Value, joined
 from accord.export.mixture import Group, MixtureGraph
 from accord.export.model import Answer, central_tails, export_estimator, write_answer
@@ -19,6 +19,7 @@ __all__ = [
     "Array",
     "BoundedCurve",
     "Curve",
+    "Description",
     "Graph",
     "Group",
     "MixtureGraph",
@@ -36,8 +37,10 @@ __all__ = [
     "joined",
     "network_outputs",
     "obstacles_of",
+    "read_description",
     "sigmoid",
     "state",
     "states",
+    "write",
     "write_answer",
 ]

@@ -25,7 +25,7 @@ _STUDENT_DEGREE = 28
 # Fitted polynomials are checked to this much of a tail; the curves in use reach 1e-12.
 _FIT = 1e-9
 # A window this narrow, in scales, has the cdf of its middle up to a term of second order.
-_NARROW = 1e-3
+_NARROW = 1e-4
 _FARTHEST = 1e150  # can be squared
 _LAST_NORMAL = 39.0  # beyond, the density is 0 in float64
 

@@ -2,13 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
 import numpy as np
 
-from accord._files import atomic_output, check_output
+from accord._files import write_whole
 from accord._version import __version__
 from accord.export.graph import Array, Body, Graph, Node
 
@@ -32,14 +33,29 @@ def import_onnx() -> ModuleType:
     return onnx
 
 
-def write(
-    graph: Graph, path: str | Path, *, metadata: Mapping[str, Any], force: bool = True
-) -> None:
+@dataclass(frozen=True)
+class Description:
+    """What an exported file says of itself."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    levels: tuple[float, ...]
+
+
+def read_description(path: str | Path) -> Description:
+    """Inputs, outputs and levels of an exported file."""
+    model = import_onnx().load(str(path))
+    properties = {entry.key: entry.value for entry in model.metadata_props}
+    return Description(
+        tuple(value.name for value in model.graph.input),
+        tuple(value.name for value in model.graph.output),
+        tuple(json.loads(properties["levels"])),
+    )
+
+
+def write(graph: Graph, path: str | Path, *, metadata: Mapping[str, Any]) -> None:
     """Write a graph with its metadata, each entry as JSON unless it is text."""
-    check_output(path, force=force)
-    model = to_onnx(graph, metadata)
-    with atomic_output(path, force=force) as part:
-        part.write_bytes(model.SerializeToString())
+    write_whole(path, to_onnx(graph, metadata).SerializeToString())
 
 
 def to_onnx(graph: Graph, metadata: Mapping[str, Any]) -> Any:

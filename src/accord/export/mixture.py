@@ -13,13 +13,13 @@ from accord.export.curves import NORMAL, BoundedCurve, Curve, Moments, between
 from accord.export.graph import Value
 from accord.export.parts import NotExportableError
 
-# Rounds of a search: a dozen are many, unless next to nothing lies around the quantile.
-_ROUNDS = 150
-_NEWTON_ROUNDS = 12
-_TOLERANCE = 1e-11  # of the smaller tail, relative to itself
-_RESOLUTION = 1e-13  # of a point, relative to itself and to the deviation
+# Rounds of a search: ten are many; bisection alone takes about 60.
+_ROUNDS = 100
+# The last step of a search, in deviations: it squares the error that is left.
+_LAST_STEP = 1e-7
 # Where less than this lies within the bounds, the median is first moved to the nearest of them.
 _LEAST_MASS = 1e-12
+_LEAST = 1e-300  # the smallest target whose logarithm is taken
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Group:
     def _logarithm(self, y: Value) -> tuple[Value, Value]:
         """z of y and dz/dy."""
         top = math.exp(self.knot or 0.0)
-        curved = y.at_least(0.0).at_most(top)
+        curved = y.at_least(_LEAST).at_most(top)
         return curved.log() + (y / top - 1).at_least(0.0), 1 / curved
 
     def _log_moments(self, low: Value | None, high: Value | None) -> Moments:
@@ -153,7 +153,7 @@ class MixtureGraph:
 
         Newton's method on the log-odds of the tail, from the quantile of the normal distribution
         with the same moments, inside the bracket of Cantelli's inequality. A step that leaves the
-        bracket is replaced by a bisection; after a dozen rounds every second one is.
+        bracket, or that is not half as long as the one before, is replaced by a bisection.
 
         **Shape**: tails, all positive, and sign (L,) → (N, L).
         """
@@ -166,27 +166,22 @@ class MixtureGraph:
         target = np.log(tails) - np.log1p(-tails)
 
         def step(number: Value, *state: Value) -> tuple[Value, list[Value]]:
-            x, low, high, done = state
+            x, low, high, before, done = state
             found, density = self._tail_and_density(x, sign)
             error = sign * (found - tails)
             low, high = (error <= 0).where(x, low), (error >= 0).where(x, high)
             odds = (found / (1 - found)).log() - target
             move = odds * found * (1 - found) / density * sign
             trial = x - move
-            close = ((found - tails).abs() <= _TOLERANCE * tails) | (
-                (high - low).at_most(move.abs()) <= _RESOLUTION * (x.abs() + std)
-            )
-            bisect = _odd(number) & (number.cast(np.float64) >= float(_NEWTON_ROUNDS))
-            newton = (trial > low) & (trial < high) & ~bisect
-            following = newton.where(trial, 0.5 * (low + high))
-            # an answer takes its last step too, which squares its error
-            kept = ((trial >= low) & (trial <= high)).where(trial, x)
-            following = done.where(x, close.where(kept, following))
-            done = done | close
+            inside = (trial >= low) & (trial <= high)
+            newton = inside & (move.abs() <= 0.5 * before)
+            following = done.where(x, newton.where(trial, 0.5 * (low + high)))
+            length = (following - x).abs()
+            done = done | (length <= _LAST_STEP * std)
             left = (~done).cast(np.int64).total().cast(np.bool_)
-            return left, [following, low, high, done]
+            return left, [following, low, high, length, done]
 
-        start = [x, low, high, x.is_nan()]
+        start = [x, low, high, high - low, x.is_nan()]
         return graph.loop(_ROUNDS, start, step)[0]
 
     def _tail_and_density(self, x: Value, sign: Floats) -> tuple[Value, Value]:
@@ -205,11 +200,6 @@ class MixtureGraph:
             for group, value in zip(self.groups, values, strict=True)
         ]
         return reduce(Value.__add__, parts)
-
-
-def _odd(number: Value) -> Value:
-    half = number.cast(np.float64) * 0.5
-    return half > half.floor()
 
 
 def _about_mean(mass: Value, first: Value, second: Value) -> tuple[Value, Value]:

@@ -14,8 +14,6 @@ from accord.export.graph import Graph, Value, joined
 from accord.export.mixture import MixtureGraph
 from accord.export.parts import state
 
-_MEDIAN = np.array([0.5])
-
 
 def central_tails(levels: Floats) -> tuple[Floats, Floats]:
     """Of each level the smaller tail, and on which side it lies: 1 below, −1 above."""
@@ -61,7 +59,6 @@ def write_answer(
     *,
     levels: Sequence[float],
     metadata: Mapping[str, Any],
-    force: bool = True,
 ) -> None:
     """State the outputs, and write the file.
 
@@ -70,8 +67,8 @@ def write_answer(
     """
     found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
     check_probability("levels", found, strict=True, remedy="Write 0.95 for 95 %.")
-    quantiles = _quantiles(answer, found)
-    mean, std = _moments(answer)
+    quantiles, median = _quantiles(answer, found)
+    mean, std = _moments(answer, median)
     graph.output("y_mean", mean.column(0), np.float64)
     graph.output("y_std", std.column(0), np.float64)
     graph.output("y_quantiles", quantiles, np.float64, width=len(found))
@@ -79,32 +76,32 @@ def write_answer(
         graph.output("unusual_score", answer.score.column(0), np.float64)
     if answer.unusual is not None:
         graph.output("unusual", answer.unusual.column(0), np.bool_)
-    write(graph, path, metadata={"levels": found.tolist(), **metadata}, force=force)
+    write(graph, path, metadata={"levels": found.tolist(), **metadata})
 
 
-def _moments(answer: Answer) -> tuple[Value, Value]:
+def _moments(answer: Answer, median: Value) -> tuple[Value, Value]:
     low, high = answer.bounds
     if np.isinf(low) and np.isinf(high):
         return answer.mixture.moments()
-    median = answer.mixture.quantiles(*central_tails(_MEDIAN))
     return answer.mixture.moments_within(low, high, median)
 
 
-def _quantiles(answer: Answer, levels: Floats) -> Value:
-    """Quantiles within the bounds; a tail of probability 0 begins where the support ends.
+def _quantiles(answer: Answer, levels: Floats) -> tuple[Value, Value]:
+    """Quantiles within the bounds, and the mixture's own median: one search for all.
 
-    **Shape**: (L,) → (N, L).
+    A tail of probability 0 begins where the support ends.
+
+    **Shape**: levels (L,) → (N, L) and (N, 1).
     """
     tails, sign = answer.tails(levels)
-    mixture, (low, high) = answer.mixture, answer.bounds
-    known = np.flatnonzero(tails > 0)
-    found = mixture.quantiles(tails[known], sign[known]) if len(known) else None
-    if found is not None and len(known) == len(tails):
-        return found.at_least(low).at_most(high)
-    nowhere = 0.0 * mixture.moments()[0]
-    ends = np.where(sign > 0, mixture.lowest, np.inf)
+    some = np.flatnonzero(tails > 0)
+    found = answer.mixture.quantiles(np.append(tails[some], 0.5), np.append(sign[some], 1.0))
+    median = found.take([len(some)], 1)
+    ends = np.where(sign > 0, answer.mixture.lowest, np.inf)
+    column = dict(zip(some.tolist(), range(len(some)), strict=True))
     columns = [
-        nowhere + float(end) if found is None or tail == 0 else found.take([place], 1)
-        for tail, end, place in zip(tails, ends, np.cumsum(tails > 0) - 1, strict=True)
+        found.take([column[place]], 1) if place in column else 0.0 * median + float(ends[place])
+        for place in range(len(levels))
     ]
-    return joined(columns, 1).at_least(low).at_most(high)
+    low, high = answer.bounds
+    return joined(columns, 1).at_least(low).at_most(high), median
