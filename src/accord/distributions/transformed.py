@@ -143,7 +143,7 @@ def _log_normal_moments(
         exponent = j * location + 0.5 * j * j * scale**2
         with np.errstate(over="ignore", invalid="ignore"):
             ends = (np.exp(exponent + special.log_ndtr(end - j * scale)) for end in (high, low))
-            return np.subtract(*ends)
+            return np.asarray(np.subtract(*ends))
 
     return _normal_moments(low, high)[0], moment(1), moment(2)
 

@@ -84,7 +84,7 @@ def _half_width(model: BVMRegressor, x: Value, mean: Value, std: Value) -> Value
     """ε of each row in target units, (N, 1) or (1, M)."""
     if model.member_tolerance_.size:
         return x.graph.real(model.member_tolerance_.reshape(1, -1))
-    unit = x.graph.real([[float(np.ravel(model.tolerance_)[0])]])
+    unit = x.graph.real(np.full((1, 1), np.ravel(model.tolerance_)[0]))
     if model.growth_ is None:
         return unit
     members = len(model.parameters_[0])

@@ -176,16 +176,16 @@ class Value:
     def __neg__(self) -> Value:
         return self.graph.add("Neg", self)
 
-    def __lt__(self, other: Operand) -> Value:
+    def __lt__(self, other: Operand) -> Value:  # type: ignore[misc]
         return self._with("Less", other)
 
-    def __le__(self, other: Operand) -> Value:
+    def __le__(self, other: Operand) -> Value:  # type: ignore[misc]
         return self._with("LessOrEqual", other)
 
-    def __gt__(self, other: Operand) -> Value:
+    def __gt__(self, other: Operand) -> Value:  # type: ignore[misc]
         return self._with("Greater", other)
 
-    def __ge__(self, other: Operand) -> Value:
+    def __ge__(self, other: Operand) -> Value:  # type: ignore[misc]
         return self._with("GreaterOrEqual", other)
 
     def __and__(self, other: Value) -> Value:

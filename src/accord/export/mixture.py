@@ -144,8 +144,8 @@ class MixtureGraph:
 
     def _inside(self, low: float, high: float, center: Value, shift: Value) -> list[Value]:
         """P, E[Y − c] and E[(Y − c)²] between the bounds, after the mixture was moved."""
-        bounds = [None if math.isinf(bound) else bound - shift for bound in (low, high)]
-        parts = [group.inside(*bounds, center) for group in self.groups]
+        first, last = (None if math.isinf(bound) else bound - shift for bound in (low, high))
+        parts = [group.inside(first, last, center) for group in self.groups]
         return [self._average(part) for part in zip(*parts, strict=True)]
 
     def quantiles(self, tails: Floats, sign: Floats) -> Value:

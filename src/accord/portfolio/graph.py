@@ -55,8 +55,8 @@ def state_encoding(encoding: FeatureEncoding, x: Value) -> Value:
     if not len(encoding.kept_):
         return 0.0 * x.take([0], 1)
     x = x.take(encoding.kept_, 1)
-    z = (x - encoding.center_[None]) / encoding.scale_[None]
-    z = z.at_least(-FARTHEST).at_most(FARTHEST)
+    scaled: Value = (x - encoding.center_[None]) / encoding.scale_[None]
+    z = scaled.at_least(-FARTHEST).at_most(FARTHEST)
     bounded = z / (1 + (z / BOUND).square()).sqrt()
     if not len(encoding.column_):
         return bounded

@@ -91,7 +91,8 @@ def described_inputs(schema: Schema) -> dict[str, list[dict[str, Any]]]:
 
 def state_unlike(inputs: TableInputs, schema: Schema) -> Value | None:
     """Rows unlike the training rows by a single look, as ``conform`` finds them; (N, 1)."""
-    found, (numeric, texts) = [], _split(schema)
+    found: list[Value] = []
+    numeric, texts = _split(schema)
     if inputs.numbers is not None:
         low, high = np.array([column.limits for column in numeric]).T
         beyond = (inputs.numbers < low[None]) | (inputs.numbers > high[None])
@@ -152,7 +153,7 @@ def _numbers(block: Block, values: Value) -> Value:
     if len(block["gaps"]):
         filled = joined([filled, missing.cast(np.float64).take(block["gaps"], 1)], 1)
     half = (filled / 2 - block["centre"][None] / 2) / block["scale"][None]
-    features = (2 * half).at_least(-FARTHEST).at_most(FARTHEST)
+    features: Value = (2 * half).at_least(-FARTHEST).at_most(FARTHEST)
     varies: Bools = block["varies"]
     return features.graph.constant(varies[None]).where(features, 0.0)
 
@@ -188,9 +189,9 @@ def _calendar(seconds: Value) -> Value:
         (_days(year, one), _days(year + 1, one)),
         (_days(year, month), _days(next_year, next_month)),
     ):
-        shares.append((seconds / DAY - start) / (end - start))
+        shares.append((seconds - DAY * start) / (DAY * (end - start)))
     for period in (WEEK, DAY):
-        shares.append(seconds / period - (seconds / period).floor())
+        shares.append((seconds - period * (seconds / period).floor()) / period)
     return joined(shares, 1)
 
 
