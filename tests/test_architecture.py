@@ -25,7 +25,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_numerics",
     ),
     ("distributions", "agreement", "losses", "metrics", "validation", "splits"),
-    ("training", "tables", "datasets"),
+    ("training", "export", "tables", "datasets"),
     (
         "estimators",
         "calibration",

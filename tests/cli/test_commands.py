@@ -694,3 +694,31 @@ def test_the_command_runs_as_a_module_too() -> None:
         [sys.executable, "-m", "accord", "--version"], capture_output=True, text=True, check=True
     )
     assert accord.__version__ in done.stdout
+
+
+# --- export ------------------------------------------------------------------------------------
+
+
+def test_export_writes_a_file_that_says_what_it_is(run: Run, model_file: Path) -> None:
+    pytest.importorskip("onnx")
+    result = run("export", model_file, "-o", "m.onnx", "--level", "0.1", "--level", "90%")
+    assert result.exit_code == 0, result.output
+    assert "quantiles at 0.1, 0.9" in result.output
+    again = run("export", model_file, "-o", "m.onnx")
+    assert again.exit_code == 2
+    assert "--force" in one_sentence(again)
+    document = json.loads(run("export", model_file, "-o", "m.onnx", "--force", "--json").stdout)
+    assert document["levels"] == [0.025, 0.5, 0.975]
+    assert document["outputs"][:3] == ["y_mean", "y_std", "y_quantiles"]
+    assert document["inputs"] == ["numbers", "categories"]
+    assert files(Path()) == {"m.onnx"}
+
+
+def test_export_names_what_it_cannot_state(run: Run, tmp_path: Path) -> None:
+    pytest.importorskip("onnx")
+    x = np.linspace(-1, 1, 30)[:, None]
+    accord.MCDropoutRegressor(epochs=1, random_state=0).fit(x, x[:, 0]).save(tmp_path / "m.accord")
+    result = run("export", "m.accord")
+    assert result.exit_code == 1
+    assert "MCDropoutRegressor" in one_sentence(result)
+    assert files(Path()) == {"m.accord"}

@@ -226,3 +226,19 @@ def test_a_wide_logarithm_has_a_mean_within_reason() -> None:
     draws = straight.sample(200_000, random_state=0)
     assert straight.mean[0] == pytest.approx(draws.mean(), rel=0.02)
     assert straight.std[0] == pytest.approx(draws.std(), rel=0.02)
+
+
+@pytest.mark.parametrize("bounds", [(-np.inf, np.inf), (1.0, np.inf), (1.0, 6.0), (-np.inf, 2.0)])
+def test_moments_of_a_logarithm_that_goes_on_straight(bounds: tuple[float, float]) -> None:
+    """Exact on either side of where the straight line begins, against quadrature."""
+    transform = Log(straight_from=3.0)
+    dist = Truncated(Transformed(Normal([0.9], 0.8), transform), *bounds)
+    ends = np.unique(np.clip([0.0, 0.2, 0.5, 1.0, 2.0, 3.0, 4.0, 6.0, 10.0, 30.0], *bounds))
+    node, weight = np.polynomial.legendre.leggauss(60)
+    half = np.diff(ends)[:, None] / 2
+    y = (ends[:-1, None] + half + half * node).ravel()
+    mass = (half * weight).ravel() * dist.pdf(y[:, None])[:, 0]
+    mean = (y * mass).sum()
+    np.testing.assert_allclose(mass.sum(), 1.0, rtol=1e-9)
+    np.testing.assert_allclose(dist.mean, mean, rtol=1e-8)
+    np.testing.assert_allclose(dist.variance, (np.square(y - mean) * mass).sum(), rtol=1e-7)

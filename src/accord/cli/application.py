@@ -17,6 +17,7 @@ from accord.cli.completion import completion
 from accord.cli.datasets import datasets
 from accord.cli.demo import demo
 from accord.cli.evaluate import evaluate
+from accord.cli.export import export
 from accord.cli.fit import fit
 from accord.cli.monitor import monitor
 from accord.cli.options import DEBUG, JSON
@@ -138,6 +139,7 @@ for _command in (
     predict,
     evaluate,
     monitor,
+    export,
     validate,
     compare,
     demo,

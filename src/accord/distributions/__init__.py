@@ -20,7 +20,7 @@ from accord.distributions.families import (
     with_moments,
 )
 from accord.distributions.joint import JointDistribution, MultivariateNormal
-from accord.distributions.joint_mixture import Figure, JointMixture, JointSmoothed, log_volume
+from accord.distributions.joint_mixture import AgreedShape, JointMixture, JointSmoothed, log_volume
 from accord.distributions.mixture import Mixture
 from accord.distributions.predictive import concatenated, predictive_of
 from accord.distributions.reshaped import (
@@ -39,11 +39,11 @@ from accord.distributions.wrapped import Decomposed
 
 __all__ = [
     "Affine",
+    "AgreedShape",
     "ConformalPredictive",
     "Decomposed",
     "Distribution",
     "Empirical",
-    "Figure",
     "JointDistribution",
     "JointMixture",
     "JointSmoothed",

@@ -18,7 +18,7 @@ from accord.distributions.joint import JointDistribution, MultivariateNormal
 from accord.distributions.mixture import Mixture
 from accord.distributions.smoothed import Smoothed
 
-Figure = Literal["box", "ellipsoid"]
+AgreedShape = Literal["box", "ellipsoid"]
 _SHELLS = 8  # boxes that a marginal of an ellipsoid is made of: 30 of its moments are exact
 _BLOCK = 2**21  # numbers held at a time
 
@@ -44,9 +44,9 @@ class JointSmoothed(JointDistribution):
     """
 
     def __init__(
-        self, base: MultivariateNormal, half_width: Values, *, figure: Figure = "box"
+        self, base: MultivariateNormal, half_width: Values, *, figure: AgreedShape = "box"
     ) -> None:
-        check_choice("figure", figure, get_args(Figure))
+        check_choice("figure", figure, get_args(AgreedShape))
         like = base._mean()
         half = to_tensor("half_width", half_width, like.dtype, like.device)
         check_positive("half_width", half, remedy="Use the base for exact agreement.")
@@ -122,7 +122,7 @@ class JointSmoothed(JointDistribution):
         return f"JointSmoothed({self._base!r}, figure={self._figure!r})"
 
 
-def region_of(figure: Figure, half_width: Tensor) -> Region:
+def region_of(figure: AgreedShape, half_width: Tensor) -> Region:
     """A box or an ellipsoid about 0, (*S, D), in float64."""
     half = half_width.double()
     if figure == "box":
@@ -131,7 +131,7 @@ def region_of(figure: Figure, half_width: Tensor) -> Region:
     return Region(-free, free, (half,))
 
 
-def log_volume(figure: Figure, half_width: Tensor) -> Tensor:
+def log_volume(figure: AgreedShape, half_width: Tensor) -> Tensor:
     """log of the volume of a box or an ellipsoid, (*S, D) → (*S).
 
     >>> round(float(log_volume("ellipsoid", torch.tensor([1.0, 2.0])).exp() / math.pi), 3)

@@ -16,6 +16,9 @@ from accord.distributions.batch import Generator, TensorMap, shown, to_floats
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
 from accord.distributions.wrapped import Wrapped
 
+# A variance as a difference of moments loses digits like the square of the scale.
+_LEAST_SCALE = 1e-3
+
 
 class Transform(ABC):
     """An increasing function y = h(z) from the real line onto an interval."""
@@ -109,19 +112,52 @@ class Log(Transform):
     def normal_moments_beyond(
         self, bound: Floats, location: Floats, scale: Floats, *, above: bool
     ) -> tuple[Floats, Floats, Floats] | None:
-        """Those of a log-normal variable X = e^Z; None where the straight part has a share."""
-        if np.any(bound > self.straight_from) or (above and np.isfinite(self.straight_from)):
-            nothing = above and bool(np.all(np.isposinf(bound)))
-            return (np.zeros_like(location),) * 3 if nothing else None
+        """Those of e^Z below the knot, and of the tangent above it, for U = (Z − μ)/σ."""
         with np.errstate(divide="ignore"):
-            z = (np.log(np.maximum(bound, 0.0)) - location) / scale
-        sign = -1.0 if above else 1.0
-        # the exponents are added: one alone may overflow
-        return (
-            special.ndtr(sign * z),
-            np.exp(location + scale**2 / 2 + special.log_ndtr(sign * (z - scale))),
-            np.exp(2 * (location + scale**2) + special.log_ndtr(sign * (z - 2 * scale))),
+            z = self.inverse(torch.as_tensor(bound - self.shift)).numpy()
+        u, knot = (z - location) / scale, (self._knot - location) / scale
+        first, last = (u, np.inf) if above else (-np.inf, u)
+        curved = _log_normal_moments(
+            np.minimum(first, knot), np.minimum(last, knot), location, scale
         )
+        if math.isinf(self._knot):
+            return curved
+        straight = _normal_moments(np.maximum(first, knot), np.maximum(last, knot))
+        # X = e^knot (1 + Z − knot) = e^knot (start + σU)
+        top, start = self.straight_from, 1 - scale * knot
+        mass, line, square = straight
+        return (
+            curved[0] + mass,
+            curved[1] + top * (start * mass + scale * line),
+            curved[2] + top**2 * (start**2 * mass + 2 * start * scale * line + scale**2 * square),
+        )
+
+
+def _log_normal_moments(
+    low: Floats, high: Floats, location: Floats, scale: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """P, E[e^Z] and E[e^{2Z}] over low ≤ U ≤ high, Z = location + scale · U."""
+
+    def moment(j: int) -> Floats:
+        # the exponents are added: one alone may overflow
+        exponent = j * location + 0.5 * j * j * scale**2
+        with np.errstate(over="ignore", invalid="ignore"):
+            ends = (np.exp(exponent + special.log_ndtr(end - j * scale)) for end in (high, low))
+            return np.asarray(np.subtract(*ends))
+
+    return _normal_moments(low, high)[0], moment(1), moment(2)
+
+
+def _normal_moments(low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
+    """P, E[U] and E[U²] over low ≤ U ≤ high for a standard normal U."""
+    mass = np.where(
+        low > 0,
+        special.ndtr(-low) - special.ndtr(-high),
+        special.ndtr(high) - special.ndtr(low),
+    )
+    ends = [np.where(np.isinf(end), 0.0, end) for end in (low, high)]
+    density = [np.exp(-(end**2) / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
+    return mass, density[0] - density[1], mass + ends[0] * density[0] - ends[1] * density[1]
 
 
 @final
@@ -177,9 +213,10 @@ class Transformed(Wrapped):
     """Y = h(Z) for Z of the base and an increasing h: a target modelled on another scale.
 
     Its density has the Jacobian, g(y) = f(h⁻¹(y)) / h'(h⁻¹(y)); quantiles are mapped. Mean and
-    variance come from Gauss–Legendre quadrature between the quantiles of every member of the base,
-    to about 1e-8 of the standard deviation where log h' varies by a few units over the base (a
-    logarithm of a normal with σ ≤ 1). The parts of the variance are those of the members' images.
+    variance are exact for the logarithm of a normal, and otherwise come from Gauss–Legendre
+    quadrature between the quantiles of every member of the base, to about 1e-8 of the standard
+    deviation where h is smooth and log h' varies by a few units over the base. The parts of the
+    variance are those of the members' images.
 
     **Shape**: that of the base.
 
@@ -218,13 +255,36 @@ class Transformed(Wrapped):
     def _moments(self) -> tuple[Tensor, Variances]:
         """Found once."""
         if self._known is None:
-            mean, parts = self._base._moments_through(self._transform.forward)
+            found = self._closed_moments()
+            mean, parts = found or self._base._moments_through(self._transform.forward)
             noise, disagreement, distance = (self._stretch**2 * part for part in parts)
             self._known = (
                 self._shift + self._stretch * mean,
                 (noise, disagreement, distance),
             )
         return self._known
+
+    def _closed_moments(self) -> tuple[Tensor, Variances] | None:
+        """Mean and variance of h(Z) for a normal Z; None without a closed form that is exact."""
+        normal = self._base.as_normal()
+        if normal is not self._base or normal is None or not self._numpy:
+            return None
+        location, scale = to_floats(normal._location), to_floats(normal._scale)
+        if np.any(scale < _LEAST_SCALE):
+            return None
+        nowhere = np.full_like(location, np.inf)
+        moments = self._transform.normal_moments_beyond(nowhere, location, scale, above=False)
+        if moments is None:
+            return None
+        _, first, second = moments
+        with np.errstate(over="ignore", invalid="ignore"):
+            difference = second - first**2
+        if not np.isfinite(difference).all():
+            return None
+        variance, kind = torch.from_numpy(difference), self._base._reference
+        nothing = torch.zeros_like(kind)
+        mean = torch.from_numpy(first) + self._transform.lower
+        return mean.to(kind), (variance.to(kind), nothing, nothing)
 
     def _tolerance_variance(self) -> Tensor:
         return self._base._tolerance_variance() * self._variance() / self._base._variance()

@@ -159,6 +159,19 @@ class DistributionalRegressor(_Regressor, ABC):
 
         save(self, path)
 
+    def export(self, path: str | Path, *, levels: Sequence[float] = (0.025, 0.5, 0.975)) -> None:
+        """Write the fitted model as one ONNX graph, for programs without Python.
+
+        Its input is ``X`` (N, d), float64; its outputs are ``y_mean``, ``y_std``, ``y_quantiles``
+        at ``levels`` and, for a model that knows unusual rows, ``unusual_score`` and ``unusual``.
+        A part that has no graph is named in a ``ValueError``, and nothing is written. Needs
+        ``pip install 'accord[export]'``.
+        """
+        from accord.export import export_estimator
+
+        check_is_fitted(self)
+        export_estimator(self, path, levels=levels, metadata={})
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.target_tags.multi_output = True

@@ -14,8 +14,8 @@ from accord._checks import check_choice, check_finite, check_non_negative
 from accord._types import Floats
 from accord.agreement import AllWithin, JointRule, NormWithin, region_for, to_array
 from accord.distributions import (
+    AgreedShape,
     Distribution,
-    Figure,
     JointDistribution,
     JointMixture,
     JointSmoothed,
@@ -47,7 +47,7 @@ class _Kernel(NamedTuple):
     **Shape**: half_width (T,), in target units.
     """
 
-    figure: Figure
+    figure: AgreedShape
     half_width: Floats
 
 
@@ -159,7 +159,7 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
 
         def finish(trained: list[Trained]) -> None:
             self._keep(trained[0], x_scaling, y_scaling)
-            self.figure_: Figure = "box" if kernel is None else kernel.figure
+            self.figure_: AgreedShape = "box" if kernel is None else kernel.figure
             self.half_width_ = np.empty(0) if kernel is None else kernel.half_width
             self.rule_error_ = 0.0 if rule is None else self._measured_error(loss, rows.x, columns)
             if rule is None or kernel is not None:  # else the loss is that of no density

@@ -217,7 +217,7 @@ def _write(outcome: Reproduction, folder: Path) -> None:
     write_whole(folder / "README.md", markdown_page(outcome))
 
 
-def _without_stale(parts: Sequence[Part], folder: Path) -> dict[str, list[str]]:
+def _without_stale(parts: Sequence[StudyResult], folder: Path) -> dict[str, list[str]]:
     """Remove what an earlier run wrote for these studies and this one does not.
 
     Returns what there is by study now, also of studies that were not run; the next run reads it.

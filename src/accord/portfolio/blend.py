@@ -24,7 +24,7 @@ from accord.portfolio.targets import TargetScale
 # The factor on all deviations of a blend, beside each model's own.
 _COMMON_FACTOR = (math.log(0.5), math.log(2.0))
 # A local tolerance can double a logarithm's spread, not more: means would grow without bound.
-_LARGEST_LOG_STD = 0.75
+LARGEST_LOG_STD = 0.75
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ class Prediction:
     def local(self, tolerance: LocalTolerance, growth: Floats, beyond: Floats) -> Floats:
         tau = tolerance.at(growth, beyond, self.std, self.unit)
         if self.member.scale.transform == "log":
-            return np.minimum(tau, _LARGEST_LOG_STD / self.member.scale.scale)
+            return np.minimum(tau, LARGEST_LOG_STD / self.member.scale.scale)
         return tau
 
     def log_density(self, y: Floats, local: Floats | float = 0.0) -> Floats:

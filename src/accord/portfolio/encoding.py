@@ -17,15 +17,17 @@ from numpy.typing import DTypeLike, NDArray
 from accord._types import Floats
 
 # c, in robust standard deviations.
-_BOUND = 4.0
+BOUND = 4.0
 # So many deviations are as good as infinitely many, and can be squared.
-_FARTHEST = 1e8
+FARTHEST = 1e8
 # Deviations are taken without the outermost rows: one typing error must not hide all others.
 _TRIMMED = 0.02
 # An interquartile range this small beside the deviation comes from ties: most rows share a value.
 _SMALLEST_SPREAD = 0.2
 _IQR_OF_NORMAL = 1.349
 _CHUNK_ROWS = 16_384
+# The narrowest bin, as a share of all of a feature's.
+_SMALLEST_BIN = 1e-9
 
 
 @final
@@ -67,7 +69,7 @@ class FeatureEncoding:
         columns, starts, widths = [], [], []
         levels = np.linspace(0, 1, self.bins + 1)
         for place, values in enumerate(X.T):
-            edges = np.unique(np.quantile(values, levels)) if self.bins else values[:0]
+            edges = _apart(np.quantile(values, levels)) if self.bins else values[:0]
             if len(edges) < 3:  # one bin says no more than the value itself
                 continue
             columns.append(np.full(len(edges) - 1, place))
@@ -92,10 +94,19 @@ class FeatureEncoding:
 
     def _encoded(self, X: Floats) -> Floats:
         with np.errstate(over="ignore"):  # infinitely far is clipped like far
-            z = np.clip((X - self.center_) / self.scale_, -_FARTHEST, _FARTHEST)
+            z = np.clip((X - self.center_) / self.scale_, -FARTHEST, FARTHEST)
             place = (X[:, self.column_] - self.start_) / self.width_
-        bounded = z / np.sqrt(1 + np.square(z / _BOUND))
+        bounded = z / np.sqrt(1 + np.square(z / BOUND))
         return np.concatenate([bounded, 2 * np.clip(place, 0.0, 1.0) - 1], axis=1)
+
+
+def _apart(edges: Floats) -> Floats:
+    """Edges in ascending order, without those that only rounding tells from the one before.
+
+    A bin between two such edges would be a jump, on one side or the other by the last digit.
+    """
+    edges = np.unique(edges)
+    return edges[np.diff(edges, prepend=-np.inf) > _SMALLEST_BIN * np.ptp(edges)]
 
 
 def _without_ends(X: Floats) -> Floats:

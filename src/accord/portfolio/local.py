@@ -39,9 +39,9 @@ _SLACK = 0.02
 # Tolerances whose mean scores on shifted parts differ by less than this are as good.
 _AS_GOOD = 0.06
 # How far b grows, in scaled target units, and over how much growth it does most of that.
-_FARTHEST, _BEYOND_GROWTH = 2.0, 20.0
+FARTHEST_TARGET, BEYOND_GROWTH = 2.0, 20.0
 # Infinitely far, where squares of distances overflow, is as good as this far.
-_LARGEST_GROWTH = 1e6
+LARGEST_GROWTH = 1e6
 # Rows that a choice is made on, of each kind: more say little more.
 _ROWS = 1_000
 # A feature that the models do not use still counts a little: it may be that they should.
@@ -87,8 +87,8 @@ def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:
     """h, and what a row beyond all training rows gets on top; (N,) each."""
     beyond = (values - max(growth.farthest_, 1.0)).clip(min=0.0)
     # in a dense cloud of few features a small step is many widths, and yet not far
-    saturating = -np.expm1(-beyond / max(_BEYOND_GROWTH, growth.extent_))
-    return np.log1p(values.clip(0.0, _LARGEST_GROWTH)), _FARTHEST * saturating
+    saturating = -np.expm1(-beyond / max(BEYOND_GROWTH, growth.extent_))
+    return np.log1p(values.clip(0.0, LARGEST_GROWTH)), FARTHEST_TARGET * saturating
 
 
 def choose_tolerance(usual: Evidence, shifted: Sequence[Evidence]) -> LocalTolerance:

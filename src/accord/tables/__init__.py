@@ -22,6 +22,7 @@ from accord.tables.files import (
     read_table,
     refuse_unknown_suffix,
 )
+from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
 from accord.tables.problems import TableError, absent_column, listed, near_matches
 from accord.tables.schema import Column, Conformed, Schema, Surprises, check_columns, conform
 from accord.tables.suspects import Suspect, suspects
@@ -42,6 +43,7 @@ __all__ = [
     "Table",
     "TableEncoder",
     "TableError",
+    "TableInputs",
     "TableStream",
     "TableWriter",
     "TrainingData",
@@ -52,8 +54,10 @@ __all__ = [
     "check_output",
     "check_outputs",
     "conform",
+    "described_inputs",
     "file_sha256",
     "guard_formulas",
+    "input_arrays",
     "listed",
     "make_preprocessor",
     "near_matches",
@@ -65,5 +69,6 @@ __all__ = [
     "read_header",
     "read_table",
     "refuse_unknown_suffix",
+    "state_unlike",
     "suspects",
 ]

@@ -20,10 +20,10 @@ from accord.tables.schema import Column, Schema
 ONE_HOT_CATEGORIES = 20
 _RARE = 3  # categories with fewer rows share a column, and unseen ones with them
 _FOLDS = 5
-_MISSING = "\0"  # no cell of a text file holds it
-_DAY, _WEEK = 86_400.0, 7 * 86_400.0
+_MISSING, _UNKNOWN = "\0", "\0\0"  # no cell of a text file holds them
+DAY, WEEK = 86_400.0, 7 * 86_400.0
 # Values further out than this, in standard deviations, say nothing more; float32 still holds them.
-_FARTHEST = 1e6
+FARTHEST = 1e6
 
 Block = dict[str, Any]
 
@@ -80,7 +80,7 @@ class TableEncoder:
         folds = np.random.default_rng(self.random_state).permutation(len(X)) % _FOLDS
         self.blocks_: list[Block] = []
         parts = []
-        for kind, columns in _grouped(self.schema):
+        for kind, columns in grouped(self.schema):
             values = _values(X, columns, kind)
             block = {"kind": kind, **_FIT[kind](values, y, columns)}
             own = _cross_fitted(values, y, folds) if kind == "target" else None
@@ -102,9 +102,21 @@ class TableEncoder:
         **Shape**: X (n, columns) → (n, features).
         """
         parts = []
-        for block, (kind, columns) in zip(self.blocks_, _grouped(self.schema), strict=True):
+        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
             parts.append(_APPLY[kind](block, _values(X, columns, kind)))
         return np.ascontiguousarray(_side_by_side(parts, len(X))[:, self.kept_])
+
+    def category_features(self, column: Column) -> Floats:
+        """The features of a column's categories, then of a missing and of an unknown one.
+
+        **Shape**: (categories + 2, features of this column), before constant ones are left out.
+        """
+        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
+            if columns[0] == column:
+                cells = [*column.categories, None, _UNKNOWN]
+                frame = pd.DataFrame({column.name: pd.Series(cells, dtype=object)})
+                return _APPLY[kind](block, _values(frame, columns, kind))
+        raise KeyError(column.name)
 
     def feature_names(self) -> list[str]:
         """For each feature the column of the table that it comes from."""
@@ -149,7 +161,7 @@ def make_preprocessor(schema: Schema, *, random_state: int | None = None) -> Tab
     return TableEncoder(schema, random_state=random_state)
 
 
-def _grouped(schema: Schema) -> list[tuple[str, list[Column]]]:
+def grouped(schema: Schema) -> list[tuple[str, list[Column]]]:
     """Numbers in one block, which is quick for thousands of them, all else by column."""
     numbers = [c for c in schema.columns if c.kind in ("number", "boolean")]
     groups: list[tuple[str, list[Column]]] = [("numbers", numbers)] if numbers else []
@@ -241,7 +253,7 @@ def _standardised(values: Floats, block: Block) -> Floats:
     features -= block["centre"] / 2  # in place: a table may fill most of the memory
     features /= block["scale"]
     features *= 2
-    np.clip(features, -_FARTHEST, _FARTHEST, out=features)
+    np.clip(features, -FARTHEST, FARTHEST, out=features)
     features[:, ~block["varies"]] = 0.0
     return np.asarray(features)
 
@@ -266,7 +278,7 @@ def _fit_time(values: Floats, y: Floats, columns: list[Column]) -> Block:
 
 
 def _apply_time(block: Block, values: Floats) -> Floats:
-    return np.hstack([_apply_numbers(block, values), _circular(values / _DAY)])
+    return np.hstack([_apply_numbers(block, values), _circular(values / DAY)])
 
 
 _PERIODS = ("year", "month", "week", "day")
@@ -296,7 +308,7 @@ def _calendar(seconds: Floats) -> Floats:
         end = (start + 1).astype("datetime64[us]")
         begin = start.astype("datetime64[us]")
         shares.append((moments - begin) / (end - begin))
-    shares += [seconds % _WEEK / _WEEK, seconds % _DAY / _DAY]
+    shares += [seconds % WEEK / WEEK, seconds % DAY / DAY]
     return np.where(missing[:, None], np.nan, np.stack(shares, axis=1))
 
 

@@ -1,6 +1,7 @@
 """The model card: where a model comes from, how it was made, what it is not good for."""
 
 import platform
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -106,3 +107,15 @@ def _limits(data: TrainingData, held_out: Assessment, shifted: Assessment) -> li
             f"{share} of the rows are censored; coverage was measured on the measured rows only."
         )
     return limits
+
+
+def card_settings(
+    parameters: Mapping[str, Any], bounds: tuple[float | None, float | None] | None, about: str
+) -> dict[str, Any]:
+    """A model's parameters as its card holds them; ``about`` describes the engine in use."""
+    names = ("effort", "time_budget", "group", "time", "random_state")
+    return {name: parameters[name] for name in names} | {
+        "engine": None if parameters["engine"] is None else about,
+        "tolerance": str(parameters["tolerance"]),
+        "bounds": None if bounds is None else list(bounds),
+    }

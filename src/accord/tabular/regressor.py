@@ -20,20 +20,23 @@ from accord.estimators import DistributionalRegressor
 from accord.explanation import Receipts
 from accord.portfolio import HeldOut
 from accord.tables import (
+    Conformed,
     Schema,
     Table,
     TrainingData,
     check_columns,
     conform,
+    input_arrays,
     make_preprocessor,
     prepare_training,
     suspects,
 )
 from accord.tabular.answers import framed, uncertainty_frame
-from accord.tabular.assessment import Assessment
-from accord.tabular.card import ModelCard, make_card
+from accord.tabular.assessment import Assessment, notes_on_copies
+from accord.tabular.card import ModelCard, card_settings, make_card
 from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine, tolerance_for
 from accord.tabular.expectation import DistanceCurve
+from accord.tabular.graph import export_table
 from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import (
@@ -278,7 +281,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         values with standard errors, and the gain of filling in each missing value is estimated:
         about ``permutations`` × (columns + 1) predictions per row.
         """
-        frame = self._conformed(X)[0]
+        frame = self._conformed(X).X
         return self.explain_conformed(
             frame.set_axis(X.index) if isinstance(X, pd.DataFrame) else frame,
             coverage=coverage,
@@ -313,8 +316,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         **Shape**: (N,).
         """
-        conformed, unlike = self._conformed(X)
-        return self.engine_.is_unusual(self.transform(conformed)) | unlike
+        conformed = self._conformed(X)
+        return self.engine_.is_unusual(self.transform(conformed.X)) | conformed.unlike
 
     def answer(self, features: Floats) -> tuple[Distribution, Bools]:
         """Distributions and flags of rows whose features are known already."""
@@ -325,7 +328,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
 
         **Shape**: (N, features).
         """
-        return self.transform(self._conformed(X)[0])
+        return self.transform(self._conformed(X).X)
 
     def transform(self, X: pd.DataFrame) -> Floats:
         """The features of a frame that has the schema's columns and types already.
@@ -341,6 +344,20 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         card = self.card_
         metadata = {"kind": "table model", "target": card.target, "card": card.to_dict()}
         persistence.save(self, path, metadata=metadata)
+
+    def export(self, path: str | Path, *, levels: Sequence[float] | None = None) -> None:
+        """Write the model as one ONNX graph, for programs without Python.
+
+        Outputs are ``y_mean``, ``y_std``, ``y_quantiles`` at ``levels`` (by default the model's
+        interval, and the median), ``unusual_score`` and ``unusual``. A part that has no graph is
+        named in a ``ValueError``, and nothing is written. Needs ``pip install 'accord[export]'``.
+        """
+        check_is_fitted(self, "engine_")
+        export_table(self, path, levels=levels)
+
+    def export_inputs(self, X: Rows) -> dict[str, Array]:
+        """Rows as the exported graph takes them: a matrix of numbers, and one of category codes."""
+        return input_arrays(self._table_of(X).data, self.schema_)
 
     @property
     def schema_(self) -> Schema:
@@ -395,15 +412,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             suspect for suspect in suspects(data.X, data.schema) if suspect.column not in named
         )
         notes = [suspect.sentence for suspect in self.suspects_]
-        copies = 0
-        if together is not None and self.group is None:
-            copies = len(together) - len(np.unique(together))
-        if copies:
-            words = "row repeats" if copies == 1 else "rows repeat"
-            notes.append(
-                f"{copies:,} {words} another one in every column: copies were held out together."
-            )
-        return notes
+        return notes if self.group is not None else [*notes, *notes_on_copies(together)]
 
     def _judge(self, table: Table, data: TrainingData, together: Indices | None) -> None:
         """What rows say about the models that had not seen them."""
@@ -425,18 +434,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
                 [(found, part.growth) for found, part in zip(assessed, unseen, strict=True)]
             ),
             leaderboard=[vars(entry) for entry in self.engine_.leaderboard_],
-            settings=self._settings(),
+            settings=card_settings(
+                self.get_params(deep=False), self.bounds_, self.engine_.leaderboard_[0].about
+            ),
         )
         self._card = card.to_dict()
-
-    def _settings(self) -> dict[str, Any]:
-        """The parameters as a model card holds them."""
-        names = ("effort", "time_budget", "group", "time", "random_state")
-        return {name: getattr(self, name) for name in names} | {
-            "engine": None if self.engine is None else self.engine_.leaderboard_[0].about,
-            "tolerance": str(self.tolerance),
-            "bounds": None if self.bounds_ is None else list(self.bounds_),
-        }
 
     def _assessed(self, data: TrainingData, part: HeldOut, together: Indices | None) -> Assessment:
         places = np.asarray(part.rows)
@@ -448,9 +450,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             coverage=self.coverage,
         )
 
-    def _conformed(self, X: Rows) -> tuple[pd.DataFrame, Bools]:
-        """Rows with the schema's columns and types, and which hold what no training row held."""
+    def _conformed(self, X: Rows) -> Conformed:
+        table = self._table_of(X)
+        return conform(table.data, self.schema_, source=table.name)
+
+    def _table_of(self, X: Rows) -> Table:
+        """Rows as a table that has the schema's columns."""
         schema, table = self.schema_, as_table(X)
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
-        conformed = conform(table.data, schema, source=table.name)
-        return conformed[0], conformed[2]
+        return table

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import Any, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +14,9 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accord._types import Floats, Indices
+
+if TYPE_CHECKING:
+    from accord.export import Value
 
 # Measured with 20,000 references: a k-d tree visits nearly every row beyond about ten features,
 # where a matrix product over all pairs is quicker.
@@ -305,3 +308,9 @@ class Growth:
         beyond = BEYOND_EVIDENCE * (growth - self.farthest_).clip(min=0.0)
         half_width = growth.clip(0.0, _GROWTH_CAP) * unit + beyond * target_range
         return np.asarray(np.minimum(half_width, target_range))
+
+    def half_width_graph(self, values: Value, *, unit: Value, target_range: float) -> Value:
+        """``half_width`` of a single target in an exported graph; (N, 1) each."""
+        beyond = BEYOND_EVIDENCE * (values - float(self.farthest_)).at_least(0.0)
+        half_width = values.at_least(0.0).at_most(_GROWTH_CAP) * unit + beyond * target_range
+        return half_width.at_most(target_range)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
+    from accord.workflows.export import ExportResult, export_model
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
     from accord.workflows.history import ALARM, History, MonitoredTable
     from accord.workflows.methods import METHODS, Method
@@ -60,6 +61,10 @@ _HOMES = {
     "explain": (
         "FeatureEffect",
         "UnusualRow",
+    ),
+    "export": (
+        "ExportResult",
+        "export_model",
     ),
     "fit": (
         "FitResult",
@@ -113,6 +118,7 @@ __all__ = [
     "DemoResult",
     "Drift",
     "EvaluateResult",
+    "ExportResult",
     "FeatureEffect",
     "FitResult",
     "History",
@@ -132,6 +138,7 @@ __all__ = [
     "describe_datasets",
     "evaluate_table",
     "export_dataset",
+    "export_model",
     "fit_table",
     "load_model",
     "measure_drift",

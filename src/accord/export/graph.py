@@ -1,0 +1,280 @@
+"""A graph of operations that is written down by computing with its values.
+
+``x * 2 + 1`` adds two nodes to the graph of ``x``. Numbers and arrays become constants. Everything
+is float64, as predictions in Python are: differences between members would amplify the rounding
+of float32. Nothing here needs ONNX; :mod:`accord.export.file` writes the nodes in its form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array: TypeAlias = NDArray[Any]
+Operand: TypeAlias = "Value | float | int | bool | Array"
+
+
+@dataclass(frozen=True)
+class Node:
+    """One operation; an attribute that is an array is a tensor, a list holds numbers."""
+
+    operation: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    domain: str = ""
+    attributes: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Body:
+    """The nodes of a loop's body, and the names of what goes in and comes out."""
+
+    nodes: list[Node]
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+
+
+class Graph:
+    """Nodes and constants, in the order in which they were added.
+
+    Example:
+        >>> graph = Graph()
+        >>> x = graph.input("x", np.float64, width=2)
+        >>> y = (2 * x + 1).sum(1)
+        >>> [node.operation for node in graph.nodes]
+        ['Mul', 'Add', 'ReduceSum']
+    """
+
+    def __init__(self) -> None:
+        self.nodes: list[Node] = []
+        self.constants: dict[str, Array] = {}
+        self.inputs: dict[str, tuple[type[Any], int]] = {}
+        self.outputs: dict[str, tuple[type[Any], int | None]] = {}
+        self._known: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._count = 0
+
+    def input(self, name: str, kind: type[Any], *, width: int) -> Value:
+        """A matrix that is given, with any number of rows."""
+        self.inputs[name] = (kind, width)
+        return Value(self, name)
+
+    def output(self, name: str, value: Value, kind: type[Any], *, width: int | None = None) -> None:
+        """Name a result: a matrix of this width, or one value per row."""
+        self.nodes.append(Node("Identity", (value.name,), (name,)))
+        self.outputs[name] = (kind, width)
+
+    def constant(self, value: Operand) -> Value:
+        """A number or an array as a value; the same one is stored once."""
+        if isinstance(value, Value):
+            return value
+        array = np.ascontiguousarray(value)
+        if array.dtype == np.bool_ or array.dtype.kind in "iu":
+            array = array.astype(np.int64) if array.dtype != np.bool_ else array
+        elif array.dtype != np.float32:
+            array = array.astype(np.float64)
+        array = array.reshape(np.shape(value))
+        key = (array.dtype.str, array.shape, array.tobytes())
+        if key not in self._known:
+            self._known[key] = self._new("c")
+            self.constants[self._known[key]] = array
+        return Value(self, self._known[key])
+
+    def real(self, value: Operand) -> Value:
+        """A number as a float64 constant, whatever its type."""
+        return value if isinstance(value, Value) else self.constant(np.asarray(value, np.float64))
+
+    def add(self, operation: str, *inputs: Value, domain: str = "", **attributes: Any) -> Value:
+        """The one result of an operation."""
+        name = self._new("v")
+        names = tuple(value.name for value in inputs)
+        self.nodes.append(Node(operation, names, (name,), domain, attributes))
+        return Value(self, name)
+
+    def top(self, values: Value, k: int) -> Value:
+        """Places of the k smallest values of each row.
+
+        **Shape**: (N, R) → (N, k), in no particular order.
+        """
+        found, places = self._new("v"), self._new("v")
+        size = self.constant(np.array([k]))
+        attributes = {"axis": -1, "largest": 0, "sorted": 0}
+        inputs = (values.name, size.name)
+        self.nodes.append(Node("TopK", inputs, (found, places), "", attributes))
+        return Value(self, places)
+
+    def loop(
+        self, most: int, start: Sequence[Value], step: Callable[..., tuple[Value, list[Value]]]
+    ) -> list[Value]:
+        """Repeat ``step`` until it says so, at most ``most`` times.
+
+        ``step`` takes the number of the round and the state, and gives whether to go on and the
+        next state. It may use any value from outside.
+        """
+        outer, self.nodes = self.nodes, []
+        names = [self._new("s") for _ in range(2 + len(start))]
+        round_number, *state = (Value(self, name) for name in (names[0], *names[2:]))
+        goes_on, following = step(round_number, *state)
+        # an output of a body must be made inside it
+        made = [self.add("Identity", value) for value in (goes_on, *following)]
+        body = Body(self.nodes, tuple(names), tuple(value.name for value in made))
+        self.nodes = outer
+        inputs = [self.constant(np.array(most)), self.constant(np.array(True)), *start]
+        ends = tuple(self._new("v") for _ in start)
+        self.nodes.append(Node("Loop", tuple(v.name for v in inputs), ends, "", {"body": body}))
+        return [Value(self, name) for name in ends]
+
+    def _new(self, letter: str) -> str:
+        self._count += 1
+        return f"{letter}{self._count}"
+
+
+@dataclass(frozen=True, eq=False)
+class Value:
+    """The result of an operation, an input or a constant; arithmetic adds nodes."""
+
+    graph: Graph
+    name: str
+
+    # numpy must leave array * value to this class
+    __array_ufunc__ = None
+
+    def _with(self, operation: str, other: Operand, *, swapped: bool = False) -> Value:
+        pair = (self, self.graph.real(other))
+        return self.graph.add(operation, *(pair[::-1] if swapped else pair))
+
+    def __add__(self, other: Operand) -> Value:
+        return self._with("Add", other)
+
+    def __radd__(self, other: Operand) -> Value:
+        return self._with("Add", other)
+
+    def __sub__(self, other: Operand) -> Value:
+        return self._with("Sub", other)
+
+    def __rsub__(self, other: Operand) -> Value:
+        return self._with("Sub", other, swapped=True)
+
+    def __mul__(self, other: Operand) -> Value:
+        return self._with("Mul", other)
+
+    def __rmul__(self, other: Operand) -> Value:
+        return self._with("Mul", other)
+
+    def __truediv__(self, other: Operand) -> Value:
+        return self._with("Div", other)
+
+    def __rtruediv__(self, other: Operand) -> Value:
+        return self._with("Div", other, swapped=True)
+
+    def __matmul__(self, other: Value) -> Value:
+        return self.graph.add("MatMul", self, other)
+
+    def __neg__(self) -> Value:
+        return self.graph.add("Neg", self)
+
+    def __lt__(self, other: Operand) -> Value:  # type: ignore[misc]
+        return self._with("Less", other)
+
+    def __le__(self, other: Operand) -> Value:  # type: ignore[misc]
+        return self._with("LessOrEqual", other)
+
+    def __gt__(self, other: Operand) -> Value:  # type: ignore[misc]
+        return self._with("Greater", other)
+
+    def __ge__(self, other: Operand) -> Value:  # type: ignore[misc]
+        return self._with("GreaterOrEqual", other)
+
+    def __and__(self, other: Value) -> Value:
+        return self.graph.add("And", self, other)
+
+    def __or__(self, other: Value) -> Value:
+        return self.graph.add("Or", self, other)
+
+    def __invert__(self) -> Value:
+        return self.graph.add("Not", self)
+
+    def exp(self) -> Value:
+        return self.graph.add("Exp", self)
+
+    def log(self) -> Value:
+        return self.graph.add("Log", self)
+
+    def sqrt(self) -> Value:
+        return self.graph.add("Sqrt", self)
+
+    def abs(self) -> Value:
+        return self.graph.add("Abs", self)
+
+    def floor(self) -> Value:
+        return self.graph.add("Floor", self)
+
+    def square(self) -> Value:
+        return self * self
+
+    def at_least(self, low: Operand) -> Value:
+        return self._with("Max", low)
+
+    def at_most(self, high: Operand) -> Value:
+        return self._with("Min", high)
+
+    def is_nan(self) -> Value:
+        return self.graph.add("IsNaN", self)
+
+    def where(self, yes: Operand, no: Operand) -> Value:
+        """``yes`` where this is true, else ``no``."""
+        return self.graph.add("Where", self, self.graph.real(yes), self.graph.real(no))
+
+    def cast(self, kind: type[Any]) -> Value:
+        return self.graph.add("Cast", self, to=np.dtype(kind))
+
+    def sum(self, axis: int, *, keep: bool = False) -> Value:
+        axes = self.graph.constant(np.array([axis]))
+        return self.graph.add("ReduceSum", self, axes, keepdims=int(keep))
+
+    def total(self) -> Value:
+        """The sum of all elements."""
+        return self.graph.add("ReduceSum", self, keepdims=0)
+
+    def any(self, axis: int) -> Value:
+        """Whether one of some booleans is true."""
+        return self.cast(np.int64).sum(axis).cast(np.bool_)
+
+    def take(self, places: Sequence[int] | Array | Value, axis: int) -> Value:
+        """The elements at these places of an axis."""
+        chosen = places if isinstance(places, Value) else np.asarray(places, np.int64)
+        return self.graph.add("Gather", self, self.graph.constant(chosen), axis=axis)
+
+    def column(self, place: int) -> Value:
+        """One column of a matrix, (N,)."""
+        return self.take(np.array(place), 1)
+
+    def wider(self, *axes: int) -> Value:
+        """With new axes of length 1."""
+        return self.graph.add("Unsqueeze", self, self.graph.constant(np.array(axes)))
+
+    def moved(self, *order: int) -> Value:
+        """With the axes in another order."""
+        return self.graph.add("Transpose", self, perm=list(order))
+
+    def shaped(self, *shape: int) -> Value:
+        """With another shape, in which 0 stands for a length that stays."""
+        return self.graph.add("Reshape", self, self.graph.constant(np.array(shape)))
+
+
+def joined(values: Sequence[Value], axis: int) -> Value:
+    """Values one after the other along an axis."""
+    if len(values) == 1:
+        return values[0]
+    return values[0].graph.add("Concat", *values, axis=axis)
+
+
+def polynomial(coefficients: Sequence[float], t: Value) -> Value:
+    """Σ c_k t^k, the highest coefficient first, by Horner's rule."""
+    value: Operand = coefficients[0]
+    for coefficient in coefficients[1:]:
+        value = value * t + coefficient
+    return t.graph.real(value)

@@ -1,0 +1,207 @@
+"""A mixture of bell curves in a graph: its moments, those within bounds, and its quantiles."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+
+import numpy as np
+from scipy.special import ndtri
+
+from accord._types import Floats
+from accord.export.curves import NORMAL, BoundedCurve, Curve, Moments, between
+from accord.export.graph import Value
+from accord.export.parts import NotExportableError
+
+# Rounds of a search: ten are many; bisection alone takes about 60.
+_ROUNDS = 100
+# The last step of a search, in deviations: it squares the error that is left.
+_LAST_STEP = 1e-7
+# Where less than this lies within the bounds, the median is first moved to the nearest of them.
+_LEAST_MASS = 1e-12
+_LEAST = 1e-300  # the smallest target whose logarithm is taken
+
+
+@dataclass(frozen=True)
+class Group:
+    """Curves of one kind, with their shares of the mixture.
+
+    With ``knot``, the curves are of z = log y, y going on along the tangent above exp(knot); with
+    ``half_width``, each is smoothed by a window.
+
+    **Shape**: location, scale and half_width (N, M) or (1, M); weight likewise.
+    """
+
+    curve: Curve
+    location: Value
+    scale: Value
+    weight: Value
+    knot: float | None = None
+    half_width: Value | None = None
+
+    def moments(self) -> tuple[Value, Value]:
+        """Mean and variance of each curve, (N, M)."""
+        if self.knot is not None:
+            return _about_mean(*self._log_moments(None, None))
+        variance = self.curve.variance * self.scale.square()
+        if self.half_width is not None:
+            variance = variance + self.half_width.square() / 3
+        return self.location, variance
+
+    def both(self, points: Value, sign: Floats) -> tuple[Value, Value]:
+        """Tail and density of each curve at points (N, L): the tail below for sign 1, above for −1.
+
+        **Shape**: (N, L, M) each.
+        """
+        location, scale = self.location.wider(1), self.scale.wider(1)
+        side, y = sign[:, None], points.wider(2)
+        slope = 1 / scale
+        if self.knot is not None:
+            y, by_y = self._logarithm(y)
+            slope = slope * by_y
+        z = side * ((y - location) / scale)
+        if self.half_width is None:
+            tail, density = self.curve.both(z)
+        else:
+            tail, density = self.curve.smoothed(z, self.half_width.wider(1) / scale)
+        return tail, density * slope
+
+    def inside(self, low: Value | None, high: Value | None, center: Value) -> Moments:
+        """P, E[Y − c] and E[(Y − c)²] over low ≤ Y ≤ high, of each curve.
+
+        **Shape**: bounds and center (N, 1) → (N, M) each.
+        """
+        bounds = (low, high)
+        if self.knot is not None:
+            ends = (None if b is None else self._logarithm(b)[0] for b in bounds)
+            mass, first, second = self._log_moments(*ends)
+            squares = second - 2 * center * first + center.square() * mass
+            return mass, first - center * mass, squares
+        if not isinstance(self.curve, BoundedCurve):
+            raise NotExportableError(["bounds of the target around this family"])
+        s, m = self.scale, self.location - center
+        ends = (None if b is None else (b - self.location) / s for b in bounds)
+        mass, first, second = between(self.curve, *ends)
+        squares = m.square() * mass + 2 * m * s * first + s.square() * second
+        return mass, m * mass + s * first, squares
+
+    def _logarithm(self, y: Value) -> tuple[Value, Value]:
+        """z of y and dz/dy."""
+        top = math.exp(self.knot or 0.0)
+        curved = y.at_least(_LEAST).at_most(top)
+        return curved.log() + (y / top - 1).at_least(0.0), 1 / curved
+
+    def _log_moments(self, low: Value | None, high: Value | None) -> Moments:
+        """P, E[Y] and E[Y²] for low ≤ Z ≤ high: the exponential below the knot, the tangent above.
+
+        E[e^{jZ}; Z ≤ z] = e^{jμ + j²σ²/2} Φ((z − μ)/σ − jσ).
+        """
+        m, s, knot = self.location, self.scale, self.knot or 0.0
+        k = (knot - m) / s
+        a = None if low is None else (low - m) / s
+        b = None if high is None else (high - m) / s
+        start, end = (None if a is None else a.at_most(k)), k if b is None else b.at_most(k)
+        parts = []
+        for j in (0, 1, 2):
+            lower = None if start is None else start - j * s
+            mass = between(NORMAL, lower, end - j * s)[0]
+            parts.append((j * m + 0.5 * j * j * s.square()).exp() * mass)
+        first = k if a is None else a.at_least(k)
+        above = between(NORMAL, first, None if b is None else b.at_least(k))
+        # on the tangent Y = e^knot (1 + Z − knot), about which Z − knot = σ(u − k)
+        top, offset = math.exp(knot), 1 - s * k
+        line = s * above[1] + offset * above[0]
+        square = s.square() * above[2] + 2 * s * offset * above[1] + offset.square() * above[0]
+        return parts[0] + above[0], parts[1] + top * line, parts[2] + top**2 * square
+
+
+@dataclass(frozen=True)
+class MixtureGraph:
+    """The mixture of all groups' curves; their weights add to 1."""
+
+    groups: Sequence[Group]
+
+    @property
+    def lowest(self) -> float:
+        """The lower end of the support."""
+        return -math.inf if any(group.knot is None for group in self.groups) else 0.0
+
+    def moments(self) -> tuple[Value, Value]:
+        """Mean and standard deviation, (N, 1) each."""
+        parts = [group.moments() for group in self.groups]
+        mean = self._average([mean for mean, _ in parts])
+        spread = [variance + (m - mean).square() for m, variance in parts]
+        return mean, self._average(spread).sqrt()
+
+    def moments_within(self, low: float, high: float, median: Value) -> tuple[Value, Value]:
+        """Mean and standard deviation given that the target lies within bounds, (N, 1) each."""
+        center = self.moments()[0]
+        mass, *_ = self._inside(low, high, center, 0.0 * center)
+        moved = median.at_least(low).at_most(high) - median
+        shift = (mass < _LEAST_MASS).where(moved, 0.0)
+        mean, variance = _about_mean(*self._inside(low, high, center, shift))
+        return (center + mean + shift).at_least(low).at_most(high), variance.sqrt()
+
+    def _inside(self, low: float, high: float, center: Value, shift: Value) -> list[Value]:
+        """P, E[Y − c] and E[(Y − c)²] between the bounds, after the mixture was moved."""
+        first, last = (None if math.isinf(bound) else bound - shift for bound in (low, high))
+        parts = [group.inside(first, last, center) for group in self.groups]
+        return [self._average(part) for part in zip(*parts, strict=True)]
+
+    def quantiles(self, tails: Floats, sign: Floats) -> Value:
+        """Points with these tail probabilities, below them for sign 1 and above for −1.
+
+        Newton's method on the log-odds of the tail, from the quantile of the normal distribution
+        with the same moments, inside the bracket of Cantelli's inequality. A step that leaves the
+        bracket, or that is not half as long as the one before, is replaced by a bisection.
+
+        **Shape**: tails, all positive, and sign (L,) → (N, L).
+        """
+        mean, std = self.moments()
+        graph = mean.graph
+        reach = 1.001 * np.sqrt((1 - tails) / tails)
+        below, above = np.where(sign > 0, reach, 1 / reach), np.where(sign > 0, 1 / reach, reach)
+        x = mean + std * (sign * ndtri(tails))[None]
+        low, high = mean - std * (1.001 * below)[None], mean + std * (1.001 * above)[None]
+        target = np.log(tails) - np.log1p(-tails)
+
+        def step(number: Value, *state: Value) -> tuple[Value, list[Value]]:
+            x, low, high, before, done = state
+            found, density = self._tail_and_density(x, sign)
+            error = sign * (found - tails)
+            low, high = (error <= 0).where(x, low), (error >= 0).where(x, high)
+            odds = (found / (1 - found)).log() - target
+            move = odds * found * (1 - found) / density * sign
+            trial = x - move
+            inside = (trial >= low) & (trial <= high)
+            newton = inside & (move.abs() <= 0.5 * before)
+            following = done.where(x, newton.where(trial, 0.5 * (low + high)))
+            length = (following - x).abs()
+            done = done | (length <= _LAST_STEP * std)
+            left = (~done).cast(np.int64).total().cast(np.bool_)
+            return left, [following, low, high, length, done]
+
+        start = [x, low, high, high - low, x.is_nan()]
+        return graph.loop(_ROUNDS, start, step)[0]
+
+    def _tail_and_density(self, x: Value, sign: Floats) -> tuple[Value, Value]:
+        tails, densities = [], []
+        for group in self.groups:
+            weight = group.weight.wider(1)
+            tail, density = group.both(x, sign)
+            tails.append((weight * tail).sum(2))
+            densities.append((weight * density).sum(2))
+        return reduce(Value.__add__, tails), reduce(Value.__add__, densities)
+
+    def _average(self, values: Sequence[Value]) -> Value:
+        """The weighted sum over all curves, (N, 1)."""
+        parts = [
+            (group.weight * value).sum(1, keep=True)
+            for group, value in zip(self.groups, values, strict=True)
+        ]
+        return reduce(Value.__add__, parts)
+
+
+def _about_mean(mass: Value, first: Value, second: Value) -> tuple[Value, Value]:
+    mean = first / mass
+    return mean, (second / mass - mean.square()).at_least(0.0)

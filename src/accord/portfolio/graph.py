@@ -1,0 +1,300 @@
+"""The portfolio in an exported graph: its models, their calibration, the blend and its ranks."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from accord._types import Floats
+from accord.distributions import Normal, RankCalibrated
+from accord.export import (
+    NORMAL,
+    Answer,
+    Group,
+    MixtureGraph,
+    StudentCurve,
+    Value,
+    by_row,
+    central_tails,
+    heads,
+    joined,
+    network_outputs,
+    obstacles_of,
+    state,
+    states,
+)
+from accord.portfolio.blend import LARGEST_LOG_STD, LocalTolerance, Member
+from accord.portfolio.boosting import BoostingModel, Trees
+from accord.portfolio.encoding import BOUND, FARTHEST, FeatureEncoding
+from accord.portfolio.gaussian_process import GaussianProcess
+from accord.portfolio.judged import JudgedModel
+from accord.portfolio.local import BEYOND_GROWTH, FARTHEST_TARGET, LARGEST_GROWTH
+from accord.portfolio.models import GaussianProcessModel, NetworkModel
+from accord.portfolio.regressor import PortfolioRegressor
+from accord.training import MixtureObjective
+from accord.trust import Growth
+
+
+@dataclass(frozen=True)
+class Curves:
+    """The curves that all networks of a model predict, in scaled target units.
+
+    Weights add to 1 over all of them.
+
+    **Shape**: (N, S·K) each, weight also (1, S·K).
+    """
+
+    weight: Value
+    mean: Value
+    std: Value
+
+
+@states(FeatureEncoding)
+def state_encoding(encoding: FeatureEncoding, x: Value) -> Value:
+    """**Shape**: (N, d) → (N, features)."""
+    if not len(encoding.kept_):
+        return 0.0 * x.take([0], 1)
+    x = x.take(encoding.kept_, 1)
+    scaled: Value = (x - encoding.center_[None]) / encoding.scale_[None]
+    z = scaled.at_least(-FARTHEST).at_most(FARTHEST)
+    bounded = z / (1 + (z / BOUND).square()).sqrt()
+    if not len(encoding.column_):
+        return bounded
+    place = (x.take(encoding.column_, 1) - encoding.start_[None]) / encoding.width_[None]
+    return joined([bounded, 2 * place.at_least(0.0).at_most(1.0) - 1], 1)
+
+
+@states(NetworkModel)
+def state_networks(model: NetworkModel, x: Value) -> Curves:
+    recipe, k = model.recipe, model.recipe.components
+    encoded = state_encoding(model.encoding_, x)
+    raw = network_outputs(model.parameters_, encoded, recipe.activation)
+    members = len(model.parameters_[0])
+    objective = MixtureObjective(k)
+    start = np.linspace(-1, 1, k) if k > 1 else np.zeros(1)
+    heads_of = objective.heads
+    mean, variance = heads(
+        raw + np.concatenate([start, np.zeros(objective.n_outputs - k)]),
+        k,
+        mean=heads_of.mean,
+        variance=heads_of.variance,
+        floor=heads_of.floor,
+    )
+    width = members * k
+    if k == 1:
+        weight = x.graph.real(np.full((1, width), 1 / members))
+    else:
+        logits = raw.take(np.arange(2 * k, 3 * k), 2)
+        weight = by_row(x.graph.add("Softmax", logits, axis=-1), width) / members
+    return Curves(weight, by_row(mean, width), by_row(variance.sqrt(), width))
+
+
+@states(GaussianProcessModel)
+def state_gaussian_processes(model: GaussianProcessModel, x: Value) -> Curves:
+    encoded = state_encoding(model.encoding_, x)
+    moments = [_posterior(process, encoded) for process in model.processes_]
+    return _side_by_side(moments)
+
+
+def _posterior(process: GaussianProcess, x: Value) -> tuple[Value, Value]:
+    """Mean and deviation, noise included, of the posterior on the first fold; (N, 1) each."""
+    graph, rows = x.graph, process.rows_[0] / process.lengths_
+    scaled = x / process.lengths_[None]
+    products = scaled @ graph.constant(rows.T)
+    squares = scaled.square().sum(1, keep=True) + np.square(rows).sum(1)[None] - 2 * products
+    r = math.sqrt(5) * squares.at_least(1e-12).sqrt()
+    cross = process.amplitude_ * (1 + r + r.square() / 3) * (-r).exp()
+    explained = (cross @ graph.constant(process.factor_[0].T)).square().sum(1, keep=True)
+    variance = process.amplitude_ + process.noise_ - explained
+    mean = cross @ graph.constant(process.weight_[0][:, None])
+    return mean, variance.at_least(0.5 * process.noise_).sqrt()
+
+
+@states(BoostingModel)
+def state_boosting(model: BoostingModel, x: Value) -> Curves:
+    encoded = state_encoding(model.encoding_, x)
+    moments = [
+        (state_trees(mean, encoded), (0.5 * state_trees(spread, encoded)).exp())
+        for mean, spread in zip(model.mean_, model.spread_, strict=True)
+    ]
+    return _side_by_side(moments)
+
+
+def _side_by_side(moments: list[tuple[Value, Value]]) -> Curves:
+    """One curve per fold, of equal weight."""
+    mean, std = (joined(list(part), 1) for part in zip(*moments, strict=True))
+    return Curves(mean.graph.real(np.full((1, len(moments)), 1 / len(moments))), mean, std)
+
+
+@states(Trees)
+def state_trees(trees: Trees, x: Value) -> Value:
+    """The sum of the trees' values; (N, d) → (N, 1)."""
+    flat = _FlatTrees(trees)
+    if not flat.roots:
+        return 0.0 * x.take([0], 1) + trees.start
+    total = x.graph.add(
+        "TreeEnsemble",
+        x,
+        domain="ai.onnx.ml",
+        n_targets=1,
+        aggregate_function=1,  # the sum
+        post_transform=0,
+        tree_roots=flat.roots,
+        nodes_modes=np.zeros(len(flat.columns), np.uint8),  # x ≤ threshold goes to "true"
+        nodes_featureids=flat.columns,
+        nodes_splits=np.array(flat.thresholds, np.float64),
+        nodes_truenodeids=[child for child, _ in flat.children[0]],
+        nodes_trueleafs=[int(leaf) for _, leaf in flat.children[0]],
+        nodes_falsenodeids=[child for child, _ in flat.children[1]],
+        nodes_falseleafs=[int(leaf) for _, leaf in flat.children[1]],
+        leaf_targetids=[0] * len(flat.values),
+        leaf_weights=np.array(flat.values, np.float64),
+    )
+    return total + trees.start
+
+
+class _FlatTrees:
+    """The nodes of complete binary trees in one list, without those that decide nothing."""
+
+    def __init__(self, trees: Trees) -> None:
+        self._trees = trees
+        self.roots: list[int] = []
+        self.columns: list[int] = []
+        self.thresholds: list[float] = []
+        self.children: tuple[list[tuple[int, bool]], ...] = ([], [])
+        self.values: list[float] = []
+        for number in range(len(trees.column)):
+            root, is_leaf = self._add(number, 0)
+            # a tree that is one leaf needs a node, which ends there either way
+            if is_leaf:
+                root = self._split(0, math.inf, (root, True), (root, True))
+            self.roots.append(root)
+
+    def _add(self, number: int, place: int) -> tuple[int, bool]:
+        """A subtree; gives its index, and whether it is among the leaves."""
+        inner = self._trees.column.shape[1]
+        if place >= inner:
+            self.values.append(float(self._trees.value[number, place - inner]))
+            return len(self.values) - 1, True
+        threshold = float(self._trees.threshold[number, place])
+        if math.isinf(threshold):
+            return self._add(number, 2 * place + 1)
+        own = self._split(int(self._trees.column[number, place]), threshold, (0, True), (0, True))
+        for side in (0, 1):
+            self.children[side][own] = self._add(number, 2 * place + 1 + side)
+        return own, False
+
+    def _split(
+        self, column: int, threshold: float, low: tuple[int, bool], high: tuple[int, bool]
+    ) -> int:
+        self.columns.append(column)
+        self.thresholds.append(threshold)
+        self.children[0].append(low)
+        self.children[1].append(high)
+        return len(self.columns) - 1
+
+
+def _growth_at(growth: Growth, values: Value) -> tuple[Value, Value]:
+    """h, and what a row beyond all training rows gets on top; (N, 1) each."""
+    beyond = (values - max(float(growth.farthest_), 1.0)).at_least(0.0)
+    saturating = 1 - (-beyond / max(BEYOND_GROWTH, growth.extent_)).exp()
+    h = (1 + values.at_least(0.0).at_most(LARGEST_GROWTH)).log()
+    return h, FARTHEST_TARGET * saturating
+
+
+def _group(
+    member: Member,
+    share: float,
+    target_scale: float,
+    tolerance: LocalTolerance,
+    x: Value,
+    grown: tuple[Value, Value],
+) -> Group:
+    """One member's curves in the target's units, or in those of its logarithm."""
+    curves: Curves = state(member.model, x)
+    scale, calibration = member.scale, member.calibration
+    calibrated = (
+        calibration.factor**2 * (curves.std.square() + calibration.floor**2)
+        + calibration.tolerance_variance
+    )
+    center = (curves.weight * curves.mean).sum(1, keep=True)
+    second = curves.weight * (calibration.variance_of_curve * calibrated + curves.mean.square())
+    std = (second.sum(1, keep=True) - center.square()).at_least(0.0).sqrt()
+    is_log = scale.transform == "log"
+    unit: Value | float = 1.0
+    if is_log:
+        unit = target_scale / ((scale.center + scale.scale * center).exp() * scale.scale)
+    above = (grown[0] - tolerance.start).at_least(0.0)
+    local = above * (tolerance.base * unit + tolerance.relative * std) + grown[1] * unit
+    mean = curves.mean
+    if is_log:
+        local = local.at_most(LARGEST_LOG_STD / scale.scale)
+        mean = mean - 0.5 * scale.scale * local.square()
+    curve = NORMAL if is_log or math.isinf(calibration.df) else StudentCurve(calibration.df)
+    return Group(
+        curve,
+        scale.center + scale.scale * mean,
+        scale.scale * (calibrated + local.square()).sqrt(),
+        share * curves.weight,
+        math.log(scale.straight_from) if is_log else None,
+    )
+
+
+def _obstacles(model: PortfolioRegressor) -> list[str]:
+    return [
+        f"the model {member.name!r} of the blend ({words})"
+        for member in model.members_
+        for words in obstacles_of(member.model)
+    ]
+
+
+@states(PortfolioRegressor, obstacles=_obstacles)
+def state_portfolio(model: PortfolioRegressor, x: Value) -> Answer:
+    growth: Value = state(model.growth_, x)
+    grown = _growth_at(model.growth_, growth)
+    whole = sum(member.weight for member in model.members_)
+    groups = [
+        _group(m, m.weight / whole, model.scale_.scale, model.tolerance_, x, grown)
+        for m in model.members_
+    ]
+    low, high = model.bounds or (None, None)
+    return Answer(
+        MixtureGraph(groups),
+        (-np.inf if low is None else low, np.inf if high is None else high),
+        lambda levels: _ranked(model.levels_, levels),
+        _score(model.growth_, model.threshold_, growth),
+        growth > model.threshold_,
+    )
+
+
+def _ranked(needed: Floats, levels: Floats) -> tuple[Floats, Floats]:
+    """The tails of the mixture at which quantiles by rank are taken, and their sides."""
+    tails, sign = central_tails(levels)
+    # ranks move levels alike for every base
+    base = Normal(np.zeros(1), 1.0)
+    moved = base.cdf(np.asarray(RankCalibrated(base, needed).quantile(tails)).T)
+    return np.asarray(moved)[:, 0], sign
+
+
+def _score(growth: Growth, threshold: float, values: Value) -> Value:
+    """The distance in units of that from which on a row is unusual."""
+    width, start = float(growth.width_), float(growth.start_)
+    border = max(start + width * threshold, np.finfo(np.float64).tiny)
+    return (start + width * values) / border
+
+
+def _judged_obstacles(model: JudgedModel) -> list[str]:
+    return obstacles_of(model.estimator_)
+
+
+@states(JudgedModel, obstacles=_judged_obstacles)
+def state_judged(model: JudgedModel, x: Value) -> Answer:
+    answer: Answer = state(model.estimator_, x)
+    growth: Value = state(model.growth_, x)
+    return Answer(
+        answer.mixture,
+        answer.bounds,
+        answer.tails,
+        _score(model.growth_, model.threshold_, growth),
+        growth > model.threshold_,
+    )
