@@ -1,6 +1,7 @@
 """The pages themselves: whole, self-contained, and deaf to hostile names."""
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -19,13 +20,16 @@ from accord.report import (
 )
 from accord.report.figures import plain
 from accord.workflows import (
+    FeatureEffect,
     FitResult,
+    Use,
     compare_methods,
     evaluate_table,
     fit_table,
     monitor_table,
     validate_predictions,
 )
+from accord.workflows.verdict import fit_verdict
 
 VOID = {"meta", "link", "br", "img"}
 
@@ -182,8 +186,6 @@ def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:
 
 
 def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
-    from dataclasses import replace
-
     from accord.report import figures
 
     endless = replace(fitted.held_out, upper=np.full(len(fitted.held_out), np.inf))
@@ -207,18 +209,15 @@ def test_a_reproductions_page_holds_claims_tables_and_figures(tmp_path: Path) ->
 
 
 def test_a_page_says_reliable_and_useful_or_not(fitted: FitResult) -> None:
-    from dataclasses import replace
-
-    from accord.workflows import Use
-
-    useless = replace(fitted, use=Use(300.0, 300.0, 250.0, 200.0))
-    assert "No better than no model" in fit_report(useless)
-    assert "No better than no model" not in fit_report(fitted)
+    assert "Reliable and useful" in fit_report(fitted)
+    use = Use(300.0, 300.0, 250.0, 200.0)
+    verdict = fit_verdict(fitted.held_out, fitted.shifted, use, target="price")
+    useless = fit_report(replace(fitted, use=use, verdict=verdict))
+    assert "Of no use: no narrower than without a model" in useless
+    assert "Reliable" not in useless
 
 
 def test_a_heavy_tail_does_not_hide_the_rest(fitted: FitResult) -> None:
-    from dataclasses import replace
-
     from accord.report import figures
 
     y = fitted.held_out.y.copy()
@@ -229,8 +228,6 @@ def test_a_heavy_tail_does_not_hide_the_rest(fitted: FitResult) -> None:
 
 
 def test_magnitudes_get_a_logarithmic_axis(fitted: FitResult) -> None:
-    from dataclasses import replace
-
     from accord.report import figures
 
     found = fitted.held_out
@@ -243,10 +240,6 @@ def test_magnitudes_get_a_logarithmic_axis(fitted: FitResult) -> None:
 
 
 def test_bars_of_effects_share_one_scale(fitted: FitResult) -> None:
-    from dataclasses import replace
-
-    from accord.workflows import FeatureEffect
-
     effects = (
         FeatureEffect("area", 30.9, 61.8, "rises with it"),
         FeatureEffect("town", 25.1, 1.0, "highest for Ulm"),

@@ -6,7 +6,7 @@ from accord._wording import count
 from accord.report import figures
 from accord.report.page import render
 from accord.tables import ONE_HOT_CATEGORIES, Column
-from accord.workflows import RULE, FitResult, reliability
+from accord.workflows import RULE, FitResult
 
 _SHOWN_EFFECTS = 12
 _SHOWN_COLUMNS = 200
@@ -21,8 +21,6 @@ def fit_report(result: FitResult) -> str:
         "fit.html",
         card=card,
         verdict=result.verdict,
-        judged=reliability(held_out),
-        judged_unusual=reliability(shifted),
         use=result.use,
         held_out=held_out,
         shifted=shifted,

@@ -61,6 +61,7 @@ class FitResult:
         """All that the report shows, for machines."""
         return {
             "verdict": self.verdict.level,
+            "in_short": self.verdict.short,
             "headline": self.verdict.headline,
             "summary": self.verdict.summary,
             "remarks": list(self.verdict.remarks),

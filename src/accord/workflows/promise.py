@@ -6,6 +6,8 @@ from accord.workflows.drift import Drift
 from accord.workflows.history import ALARM, Batch, History
 from accord.workflows.verdict import NEGLIGIBLE, Level, Verdict, least_coverage, worst
 
+_SHORT: dict[Level, str] = {"good": "Kept", "caution": "Keep watching", "poor": "Broken"}
+
 
 def promise_verdict(history: History, batch: Batch, expected: Expectation, drift: Drift) -> Verdict:
     """Whether intervals contain what they state, by all batches so far; ``batch`` is the last."""
@@ -13,7 +15,8 @@ def promise_verdict(history: History, batch: Batch, expected: Expectation, drift
     if drift.any:
         level, headline = worst(level, "caution"), f"{headline[:-1]}; the data have drifted."
     remarks = [*drift.sentences(), _expected(batch, expected, history.coverage)]
-    return Verdict(level, headline, summary, tuple(remarks))
+    short = _SHORT[level] if history.judged else "No targets yet"
+    return Verdict(level, headline, summary, tuple(remarks), short)
 
 
 def _broken(history: History) -> tuple[Level, str, str] | None:
