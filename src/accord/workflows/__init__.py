@@ -18,11 +18,15 @@ if TYPE_CHECKING:
     )
     from accord.workflows.datasets import DatasetsResult, describe_datasets, export_dataset
     from accord.workflows.demo import DemoResult, run_demo
+    from accord.workflows.dependence import Dependence
     from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
     from accord.workflows.history import ALARM, Batch, History
+    from accord.workflows.judged_rows import JudgedRow, WideRow
+    from accord.workflows.leaks import Leaks
+    from accord.workflows.levels import LevelCurve
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import PredictResult, load_model, predict_table
@@ -53,6 +57,7 @@ _HOMES = {
         "Drift",
         "measure_drift",
     ),
+    "dependence": ("Dependence",),
     "evaluate": (
         "EvaluateResult",
         "evaluate_table",
@@ -71,6 +76,12 @@ _HOMES = {
         "Batch",
         "History",
     ),
+    "judged_rows": (
+        "JudgedRow",
+        "WideRow",
+    ),
+    "leaks": ("Leaks",),
+    "levels": ("LevelCurve",),
     "methods": (
         "METHODS",
         "Method",
@@ -112,11 +123,15 @@ __all__ = [
     "CompareResult",
     "DatasetsResult",
     "DemoResult",
+    "Dependence",
     "Drift",
     "EvaluateResult",
     "FeatureEffect",
     "FitResult",
     "History",
+    "JudgedRow",
+    "Leaks",
+    "LevelCurve",
     "Method",
     "MethodScore",
     "MonitorResult",
@@ -128,6 +143,7 @@ __all__ = [
     "Use",
     "ValidateResult",
     "Verdict",
+    "WideRow",
     "compare_methods",
     "describe_datasets",
     "evaluate_table",
