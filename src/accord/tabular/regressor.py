@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from accord import persistence
 from accord._checks import check_probability
+from accord._notebook import html_card
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
@@ -37,7 +38,15 @@ from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine
 from accord.tabular.expectation import DistanceCurve
 from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.receipts import table_receipts
-from accord.tabular.roles import Bounds, as_table, check_roles, groups_of, order_of, with_roles
+from accord.tabular.roles import (
+    Bounds,
+    as_table,
+    check_roles,
+    groups_of,
+    notes_on_splits,
+    order_of,
+    with_roles,
+)
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
@@ -185,9 +194,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         judging(0.0, "Judging")
         self._judge(table, data)
+        self.suspects_ = tuple(
+            s for s in suspects(data.X, data.schema) if s.column not in {self.group, self.time}
+        )
         self.notes_ = (
             *data.notes,
-            *self._notes_on_splits(data, together),
+            *notes_on_splits(self.suspects_, together, group=self.group),
             *bound_notes,
             *self.engine_.notes_,
         )
@@ -365,6 +377,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         return tags
 
+    _html_repr = html_card
+
+    def _facts(self) -> dict[str, str]:
+        return self.card_.facts() if hasattr(self, "engine_") else {"state": "not fitted"}
+
     def _check_settings(self) -> None:
         check_engine(self.get_params(deep=False))
         check_probability("coverage", self.coverage, strict=True)
@@ -381,23 +398,6 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         if self.group is not None:
             return groups_of(table, data, self.group)
         return None if self.time is not None else groups_of_copies(data.X, data.y)
-
-    def _notes_on_splits(self, data: TrainingData, together: Indices | None) -> list[str]:
-        """What could make held-out rows too easy, and what was done about it."""
-        named = {self.group, self.time}
-        self.suspects_ = tuple(
-            suspect for suspect in suspects(data.X, data.schema) if suspect.column not in named
-        )
-        notes = [suspect.sentence for suspect in self.suspects_]
-        copies = 0
-        if together is not None and self.group is None:
-            copies = len(together) - len(np.unique(together))
-        if copies:
-            words = "row repeats" if copies == 1 else "rows repeat"
-            notes.append(
-                f"{copies:,} {words} another one in every column: copies were held out together."
-            )
-        return notes
 
     def _judge(self, table: Table, data: TrainingData) -> None:
         """What rows say about the models that had not seen them."""
