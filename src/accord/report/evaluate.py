@@ -15,6 +15,7 @@ def evaluate_report(result: EvaluateResult) -> str:
         curves |= {"unusual rows": found[result.unusual], "other rows": found[~result.unusual]}
     return render(
         "evaluate.html",
+        interactive=True,
         card=card,
         source=result.source,
         verdict=result.verdict,
