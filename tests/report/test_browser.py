@@ -149,14 +149,14 @@ def test_rows_can_be_searched_and_sorted(view: Any) -> None:
 
 
 def test_the_slider_moves_coverage_and_width(view: Any) -> None:
-    panel, slider = view.locator(".level"), view.get_by_label("Stated coverage")
+    panel, slider = view.locator(".level"), view.get_by_role("slider", name="Stated coverage")
     wide = panel.inner_text()
     slider.focus()
     for _ in range(15):
         slider.press("ArrowLeft")
     assert slider.get_attribute("aria-valuetext") == "80 %"
     narrow = panel.inner_text()
-    view.get_by_label("unusual rows").check()
+    view.get_by_role("radio", name="unusual rows").check()
     unusual = panel.inner_text()
     assert "80 %" in narrow
     assert "15 unusual rows" in unusual

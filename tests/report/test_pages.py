@@ -219,10 +219,21 @@ def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:
 
 
 def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
-    from accord.report import figures
+    from accord.report import figures, panels
 
     endless = replace(fitted.held_out, upper=np.full(len(fitted.held_out), np.inf))
     assert "nan" not in figures.intervals(endless, target="price", wide=True).lower()
+    usual, unusual = fitted.curves
+    last = np.where(usual.stated == 0.99, np.inf, usual.width)
+    curves = tuple(
+        replace(one, upper=np.full(len(one.at), np.inf)) for one in fitted.dependence[:1]
+    )
+    result = replace(fitted, curves=(replace(usual, width=last), unusual), dependence=curves)
+    panel = panels.level_panel(result)
+    assert "NaN" not in json.dumps(panel)
+    assert panel["levels"]["groups"][0]["width"][-1] == "∞"
+    assert panel["levels"]["groups"][0]["places"]["width"][-1] == 100
+    assert "nan" not in panels.dependence_figures(result)[0][1].lower()
 
 
 def test_a_reproductions_page_holds_claims_tables_and_figures(tmp_path: Path) -> None:

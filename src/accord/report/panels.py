@@ -37,7 +37,8 @@ def level_panel(result: FitResult) -> dict[str, Any]:
 
 
 def _level_group(name: str, curve: LevelCurve) -> dict[str, Any]:
-    widest = float(max(curve.width.max(), curve.without_model.max())) or 1.0
+    widths = np.concatenate([curve.width, curve.without_model])
+    widest = float(widths[np.isfinite(widths)].max(initial=0.0)) or 1.0
     return {
         "rows": count(curve.rows, name.removesuffix("s")),
         "covered": [percent(float(share)) for share in curve.covered],
@@ -53,7 +54,8 @@ def _level_group(name: str, curve: LevelCurve) -> dict[str, Any]:
 
 
 def _places(shares: Floats) -> list[float]:
-    return [round(100 * float(share), 1) for share in shares]
+    """Per cent of a rail; what is infinite ends with it."""
+    return [round(100 * float(share), 1) for share in np.clip(shares, 0.0, 1.0)]
 
 
 def level_rows(result: FitResult) -> list[tuple[float, list[tuple[float, float]]]]:
@@ -72,25 +74,29 @@ def level_rows(result: FitResult) -> list[tuple[float, list[tuple[float, float]]
 
 def dependence_figures(result: FitResult) -> list[tuple[str, Markup]]:
     """A small figure per main column: the mean prediction for its values, and two bands."""
-    ends = [end for curve in result.dependence for end in (curve.lower.min(), curve.upper.max())]
-    return [(curve.column, _dependence(curve, min(ends), max(ends))) for curve in result.dependence]
+    drawn = [v for c in result.dependence for v in (c.lower, c.upper, c.mean)]
+    ends = np.concatenate(drawn) if drawn else np.zeros(1)
+    ends = ends[np.isfinite(ends)]
+    low, high = float(ends.min()), float(ends.max())
+    return [(curve.column, _dependence(curve, low, high)) for curve in result.dependence]
 
 
 def _dependence(curve: Dependence, low: float, high: float) -> Markup:
-    """All on one scale, so that a steep curve is a strong column."""
+    """All on one scale, so that a steep curve is a strong column; an infinite end is off it."""
+    beyond = high - low or 1.0
 
     def paint(ax: "Axes") -> None:
         plots.dependence_curve(
             at=curve.at,
             mean=curve.mean,
-            lower=curve.lower,
-            upper=curve.upper,
+            lower=np.maximum(curve.lower, low - beyond),
+            upper=np.minimum(curve.upper, high + beyond),
             unknown=curve.unknown,
             labels=[plain(label) for label in curve.labels] if curve.kind == "category" else (),
             dates=curve.kind == "date",
             ax=ax,
         )
-        margin = 0.04 * (high - low)
+        margin = 0.04 * beyond
         ax.set_ylim(low - margin, high + margin)
 
     first, last = curve.labels[0], curve.labels[-1]

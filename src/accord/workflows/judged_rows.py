@@ -72,7 +72,8 @@ def listed_rows(model: TableRegressor, columns: Sequence[str]) -> tuple[JudgedRo
     found = model.held_out_
     if len(found) <= _LISTED:
         return _judged_rows(model, columns, np.arange(len(found)))
-    width, off = found.upper - found.lower, np.abs(found.y - found.mean) / found.std
+    width, off = found.upper - found.lower, np.abs(found.y - found.mean)
+    off /= np.maximum(found.std, np.finfo(float).tiny)
     chosen = [np.argsort(-width, kind="stable")[:_WIDEST], np.argsort(-off)[:_FURTHEST]]
     others = np.setdiff1d(np.arange(len(found)), np.concatenate(chosen))
     room = _LISTED - (len(found) - len(others))
