@@ -19,6 +19,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_types",
         "_checks",
         "_files",
+        "_notebook",
         "_progress",
         "_threads",
         "_wording",

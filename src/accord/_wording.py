@@ -2,6 +2,7 @@
 
 import json
 import math
+import re
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -23,6 +24,23 @@ def number(value: float, digits: int = 3) -> str:
     decimals = max(0, digits - 1 - magnitude)
     text = f"{rounded:,.{decimals}f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def to_scale(value: float, spread: float) -> str:
+    """A value with the digits that matter beside a spread: to about a hundredth of it.
+
+    Values with the same spread get the same decimals, as the cells of a column should.
+
+    >>> to_scale(25.2938, 16.9), to_scale(44.0, 16.9), to_scale(266_812.0, 31_240.0)
+    ('25.3', '44.0', '266,800')
+    """
+    if not (math.isfinite(value) and math.isfinite(spread) and spread > 0):
+        return number(value, 4)
+    places = 2 - math.floor(math.log10(spread))
+    if not -12 <= places <= 6:
+        return number(value, 4)
+    rounded = round(value, places) or 0.0  # not "-0.0"
+    return f"{rounded:,.{max(0, places)}f}"
 
 
 def with_error(value: float, error: float) -> str:
@@ -54,6 +72,16 @@ def percent(share: float, decimals: int | None = None) -> str:
         text = f"{100 * share:.{decimals}f}"
     # A share just below zero, as R² may be, would be written "-0".
     return f"{text.removeprefix('-') if float(text) == 0 else text} %"
+
+
+def unit_of(name: str) -> str:
+    """The unit that a column's name states in brackets; "" if it states none.
+
+    >>> unit_of("strength [MPa]"), unit_of("weight (kg)"), unit_of("price"), unit_of("sales (2019)")
+    ('MPa', 'kg', '', '')
+    """
+    found = re.search(r"[\[(]([^\[\]()\d\s]{1,10})[\])]\s*$", name)
+    return found.group(1) if found else ""
 
 
 def written(value: float, format: Literal["number", "percent", "count"]) -> str:

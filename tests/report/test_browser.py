@@ -123,8 +123,73 @@ def test_ink_and_paper_differ_enough(view: Any) -> None:
 
 
 def test_hostile_names_stay_text(view: Any) -> None:
-    assert view.locator("script").count() == 0
+    assert view.locator("script").count() == 1
     assert view.get_by_text("<script>alert(1)</script>").count() >= 1
+
+
+def test_rows_can_be_searched_and_sorted(view: Any) -> None:
+    rows = view.locator("#rows tbody tr:visible")
+    assert rows.count() == 150
+    view.get_by_label("Show").select_option("outside")
+    outside = rows.count()
+    assert 0 < outside < 20
+    assert view.locator(".tools output").inner_text() == f"{outside} of 150 rows"
+    view.get_by_label("Show").select_option("")
+    view.get_by_label("Search").fill("2020-07-04")
+    assert rows.count() == 1
+    view.get_by_label("Search").fill("")
+    heading = view.locator("#rows th", has_text="width")
+    for order, sign in (("ascending", 1), ("descending", -1)):
+        heading.get_by_role("button").click()
+        assert heading.get_attribute("aria-sort") == order
+        widths = view.evaluate(
+            "[...document.querySelectorAll('#rows tbody tr')].map(r => +r.cells[5].textContent)"
+        )
+        assert widths == sorted(widths, key=lambda width: sign * width)
+
+
+def test_the_slider_moves_coverage_and_width(view: Any) -> None:
+    panel, slider = view.locator(".level"), view.get_by_role("slider", name="Stated coverage")
+    wide = panel.inner_text()
+    slider.focus()
+    for _ in range(15):
+        slider.press("ArrowLeft")
+    assert slider.get_attribute("aria-valuetext") == "80 %"
+    narrow = panel.inner_text()
+    view.get_by_role("radio", name="unusual rows").check()
+    unusual = panel.inner_text()
+    assert "80 %" in narrow
+    assert "15 unusual rows" in unusual
+    widths = [float(re.search(r"Mean width ([\d.]+)", text)[1]) for text in (wide, narrow)]
+    assert widths[1] < widths[0]
+
+
+def test_points_and_receipts_can_be_read(view: Any) -> None:
+    plot = view.locator(".plot:visible").first
+    plot.hover()
+    assert re.match(r"Row \d+\s*observed", plot.get_by_role("status").inner_text())
+    view.mouse.move(0, 0)
+    assert not plot.get_by_role("status").is_visible()
+    plot.focus()
+    plot.press("ArrowRight")
+    first = plot.get_by_role("status").inner_text()
+    plot.press("ArrowRight")
+    assert plot.get_by_role("status").inner_text() != first
+    receipt = view.locator(".receipt").nth(1)
+    assert not receipt.get_by_text("What would narrow it most").is_visible()
+    receipt.locator("summary").press("Enter")
+    assert receipt.get_by_text("What would narrow it most").is_visible()
+
+
+def test_without_a_script_all_is_there_and_no_control_is_dead(browser: Any, report: Path) -> None:
+    context = browser.new_context(java_script_enabled=False)
+    page = context.new_page()
+    page.goto(report.as_uri())
+    assert page.locator("#rows tbody tr").count() == 150
+    assert page.locator(".receipt").count() == 12
+    assert page.locator("input:visible, select:visible, th button").count() == 0
+    assert page.get_by_role("cell", name="99 %", exact=True).count() >= 1
+    context.close()
 
 
 def test_it_can_be_printed(browser: Any, report: Path, tmp_path: Path) -> None:
@@ -134,7 +199,7 @@ def test_it_can_be_printed(browser: Any, report: Path, tmp_path: Path) -> None:
     page.close()
     printed = (tmp_path / "report.pdf").read_bytes()
     assert printed.startswith(b"%PDF")
-    assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 8
+    assert len(re.findall(rb"/Type\s*/Page\b", printed)) <= 10
 
 
 def test_long_numbers_stay_on_the_page(browser: Any, fitted: FitResult, tmp_path: Path) -> None:

@@ -94,6 +94,46 @@ def test_a_linear_model_that_is_sharper_is_said() -> None:
     assert verdict(holds, width=6, without=10, linear=5.9).startswith("good: ")
 
 
+def test_a_linear_model_that_is_less_sharp_is_said() -> None:
+    assert verdict(judged(420, 442), width=6, without=10, linear=8) == (
+        "good: The 95 % intervals hold and are 40 % narrower than without a model, 25 % narrower "
+        "than with a linear one."
+    )
+
+
+@pytest.mark.parametrize("linear", [None, 3.0, 9.0, 30.0])
+@pytest.mark.parametrize("unusual", [(0, 0), (20, 40), (100, 100)])
+@pytest.mark.parametrize("found", [(420, 442), (390, 442), (20, 20), (100, 100)])
+def test_nothing_that_is_wider_than_without_a_model_is_called_reliable(
+    found: tuple[int, int], unusual: tuple[int, int], linear: float | None
+) -> None:
+    for width in (10.0, 10.1, 1e9, float("inf")):
+        made = fit_verdict(
+            judged(*found), judged(*unusual), Use(width, width, 10.0, linear), target="price"
+        )
+        assert made.level == "poor"
+        assert made.short.startswith(("Not reliable", "Of no use"))
+        assert "no narrower than without a model" in made.headline
+
+
+def test_the_few_words_go_with_the_level() -> None:
+    holds, fails, unknown, none = judged(420, 442), judged(390, 442), judged(20, 20), judged(0, 0)
+    cases = {
+        "Reliable and useful": (holds, none, Use(6, 6, 10)),
+        "Reliable, but a linear model is sharper": (holds, none, Use(6, 6, 10, 5)),
+        "Useful, but not reliable for unusual rows": (holds, judged(20, 40), Use(6, 6, 10)),
+        "Of little use: hardly narrower than without a model": (holds, none, Use(9.8, 9.8, 10)),
+        "Too few rows to tell": (unknown, none, Use(6, 6, 10)),
+        "Not reliable": (fails, none, Use(6, 6, 10)),
+    }
+    levels = []
+    for words, (found, unusual, use) in cases.items():
+        made = fit_verdict(found, unusual, use, target="price")
+        assert made.short == words
+        levels.append(made.level)
+    assert levels == ["good", "caution", "caution", "caution", "caution", "poor"]
+
+
 def test_unusual_rows_that_fail_make_it_a_caution() -> None:
     made = fit_verdict(judged(420, 442), judged(20, 40), Use(6, 6, 10), target="price")
     assert made.level == "caution"

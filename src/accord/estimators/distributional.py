@@ -11,7 +11,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from accord._notebook import html_card
 from accord._types import Floats
+from accord._wording import count, listed_plainly, number, percent
 from accord.distributions import Distribution
 
 if TYPE_CHECKING:
@@ -54,9 +56,23 @@ class DistributionalRegressor(_Regressor, ABC):
 
     _any_shape: ClassVar[bool] = False  # whether rows may be more than a list of numbers
 
+    _html_repr = html_card
+
     n_features_in_: int
     target_names_: list[str]
     single_output_: bool
+
+    def _facts(self) -> dict[str, str]:
+        """What a notebook says: the state, and what was chosen where that was a choice."""
+        if not hasattr(self, "n_features_in_"):
+            return {"state": "not fitted"}
+        found = {"state": f"fitted on {count(self.n_features_in_, 'feature')}"}
+        entries = sorted(getattr(self, "leaderboard_", ()), key=lambda e: e.nll)
+        if chosen := [entry for entry in entries if entry.weight > 0]:
+            named = [f"{entry.name} {percent(entry.weight, 0)}" for entry in chosen]
+            found["mixed"] = listed_plainly(named)
+            found["NLL out of fold"] = f"{number(chosen[0].nll)} ({chosen[0].name})"
+        return found
 
     @abstractmethod
     def _predictive(self, X: Floats) -> Distribution:

@@ -54,18 +54,21 @@ def explain(
     permutations: int,
     seed: int,
     index: pd.Index | None = None,
+    among: Bools | None = None,
 ) -> Receipts:
     """The receipts of rows with features ``x``.
+
+    ``among`` says which reference rows may be nearest ones, all unless given.
 
     The parts, their split by column and the neighbours take about as long as the predictions. With
     ``permutations``, Shapley values and what missing values cost are estimated as well, which takes
     about ``permutations`` × (columns + 1) predictions per row.
 
-    **Shape**: x (n, d); reference_numbers (R,), what the reference rows are called.
+    **Shape**: x (n, d); reference_numbers (R,), what the reference rows are called; among (R,).
     """
     check_probability("coverage", coverage, strict=True)
     check_count("permutations", permutations, minimum=0)
-    dist, near = answer(x), proximity.neighbors(x)
+    dist, near = answer(x), proximity.neighbors(x, among=among)
     parts = Parts(*(np.asarray(p) for p in (dist.noise, dist.disagreement, dist.distance)))
     by_column = columns.summed(near.by_feature)
     total = by_column.sum(axis=1, keepdims=True)

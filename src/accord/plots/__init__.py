@@ -15,7 +15,8 @@ from accord.plots.calibration import (
     pit_histogram,
     reliability_diagram,
 )
-from accord.plots.comparison import metric_by_method
+from accord.plots.columns import dependence_curve, residuals
+from accord.plots.comparison import metric_by_method, trade_off
 from accord.plots.envelopes import envelope, series_envelope
 from accord.plots.figures import figure, save, to_png, to_svg
 from accord.plots.fitting import ToleranceCurveLike, tolerance_curve, training_curves
@@ -26,6 +27,7 @@ __all__ = [
     "PALETTE",
     "ToleranceCurveLike",
     "coverage_by_distance",
+    "dependence_curve",
     "envelope",
     "error_against_deviation",
     "figure",
@@ -35,12 +37,14 @@ __all__ = [
     "metric_by_method",
     "pit_histogram",
     "reliability_diagram",
+    "residuals",
     "save",
     "series_envelope",
     "sorted_predictions",
     "to_png",
     "to_svg",
     "tolerance_curve",
+    "trade_off",
     "training_curves",
     "uncertainty_split",
 ]

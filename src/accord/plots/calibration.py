@@ -26,6 +26,7 @@ from accord.plots.style import (
     DASHED,
     SMALL,
     VERMILLION,
+    evenly,
     ink,
     legend,
     legend_below,
@@ -154,7 +155,8 @@ def error_against_deviation(
 
     The squares are the root mean squared errors of groups of equal count
     (`accord.metrics.deviation_bins`); if the deviations are right, they follow the edge of the
-    inner cone. Axes are for the bulk of the rows; it is written how many lie beyond.
+    inner cone. Axes are for the bulk of the rows; it is written how many lie beyond. Of many rows
+    only some are drawn; the squares are of all.
 
     **Shape**: ``y_true`` (N,) or (N, K); several outputs are pooled.
     """
@@ -167,7 +169,8 @@ def error_against_deviation(
     _cones(ax, 1.04 * reach)
     if reach < sigma.max():
         _leave_out(ax, sigma, error, reach)
-    ax.scatter(sigma, error, s=14, color=BLUE, lw=0, **scatter_look(y.size))
+    drawn = evenly(sigma.size)
+    ax.scatter(sigma[drawn], error[drawn], color=BLUE, **scatter_look(len(drawn)))
     label = f"root mean squared error of {n_bins} groups"
     ax.plot(bins.predicted, bins.observed, color=VERMILLION, marker="s", ms=6, lw=1.4, label=label)
     ax.axhline(0.0, color=ink(ax), alpha=0.4, lw=0.8)

@@ -8,12 +8,20 @@ import numpy as np
 from accord._checks import check_finite, check_non_negative, check_not_empty
 from accord._types import Floats
 from accord.plots.figures import axes_or_new
-from accord.plots.style import BLUE, SMALL, VERMILLION, ink, legend_below
+from accord.plots.style import (
+    BLUE,
+    DASHED,
+    SMALL,
+    VERMILLION,
+    ink,
+    legend_below,
+    method_look,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["metric_by_method"]
+__all__ = ["metric_by_method", "trade_off"]
 
 
 def metric_by_method(
@@ -55,6 +63,38 @@ def metric_by_method(
     ax.set_yticks(place, list(estimates))
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
+    return ax
+
+
+def trade_off(
+    points: Mapping[str, tuple[float, float]],
+    *,
+    xlabel: str,
+    ylabel: str,
+    aim: float | None = None,
+    log_x: bool = False,
+    ax: "Axes | None" = None,
+) -> "Axes":
+    """Methods as points of a plane, such as width against coverage, or time against a score.
+
+    ``aim`` is the value of y that is right, drawn as a line.
+
+    >>> trade_off({"ours": (2.0, 0.95)}, xlabel="width", ylabel="coverage", aim=0.95).get_xlabel()
+    'width'
+    """
+    check_not_empty("points", list(points))
+    values = np.array(list(points.values()), dtype=np.float64)
+    check_finite("points", values)
+    ax = axes_or_new(ax, height=4.2)
+    if log_x:
+        ax.set_xscale("log")
+    if aim is not None:
+        ax.axhline(aim, color=ink(ax), lw=1, ls=DASHED, label="stated")
+    for place, (name, (x, y)) in enumerate(points.items()):
+        ax.plot(x, y, lw=0, ms=8, label=name, **method_look(place))
+    ax.margins(0.08, 0.12)
+    ax.set(xlabel=xlabel, ylabel=ylabel)
+    legend_below(ax, columns=2)
     return ax
 
 

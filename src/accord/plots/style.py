@@ -7,12 +7,16 @@ on black. Text, axes and reference lines are drawn in one ink, which `to_svg` ha
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from accord._wording import number
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
     from matplotlib.typing import ColorType
+
+    from accord._types import Indices
 
 INK = "#22272e"
 BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
@@ -26,6 +30,8 @@ LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)))
 DASHED = (0, (4, 3))
 
 WIDTH = 7.2
+# Points of a cloud beyond this number say nothing more.
+DRAWN = 800
 TEXT, SMALL = 10.0, 9.0
 
 # matplotlib types the keys of rc_context as a closed list, which a plain dict does not match.
@@ -60,8 +66,13 @@ def method_look(index: int) -> dict[str, Any]:
 
 
 def scatter_look(n: int) -> dict[str, Any]:
-    """Fainter points the more there are; beyond a few thousand as an image, to keep files small."""
-    return {"alpha": float(min(0.8, max(0.15, 20 / n**0.5))), "rasterized": n > 3000}
+    """Small points, fainter the more there are."""
+    return {"s": 14, "lw": 0, "alpha": float(min(0.8, max(0.3, 14 / n**0.5)))}
+
+
+def evenly(n: int, at_most: int = DRAWN) -> "Indices":
+    """Places of at most so many of n things, spread evenly: more points make a file large."""
+    return np.unique(np.linspace(0, n - 1, min(at_most, n)).round().astype(np.intp))
 
 
 def dress(ax: "Axes", title: str = "") -> "Axes":
@@ -126,6 +137,23 @@ def number_axis(axis: "Axis") -> None:
     from matplotlib.ticker import FuncFormatter
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 4)))
+
+
+def plain_log_axis(axis: "Axis") -> None:
+    """Numbers along a logarithmic axis as text writes them, also where it spans less than ten."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 2)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def date_axis(axis: "Axis") -> None:
+    """Moments, given as seconds since 1970, written as dates along an axis."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axis.set_major_locator(MaxNLocator(4))
+    axis.set_major_formatter(FuncFormatter(lambda at, _: str(np.datetime64(int(at), "s"))[:10]))
 
 
 def percent_axis(axis: "Axis") -> None:

@@ -1,14 +1,27 @@
 """The report on a comparison: one table, and plots of all methods."""
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from markupsafe import Markup
 
 from accord import plots
+from accord._wording import number, percent
 from accord.metrics import METRICS
-from accord.plots import PALETTE
+from accord.plots import PALETTE, style
 from accord.report import figures
 from accord.report.page import render
-from accord.workflows import COLUMNS, KINDS, SPLIT_WORDS, CompareResult, SplitKind
+from accord.workflows import (
+    COLUMNS,
+    KINDS,
+    SPLIT_WORDS,
+    CompareResult,
+    MethodScore,
+    SplitKind,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def compare_report(result: CompareResult) -> str:
@@ -20,7 +33,46 @@ def compare_report(result: CompareResult) -> str:
         columns=COLUMNS,
         likelihood={kind: _dots(result, kind) for kind in KINDS if result.scores},
         reliability={kind: _reliability(result, kind) for kind in KINDS if result.scores},
+        plane={kind: _plane(result, kind) for kind in KINDS if result.scores},
+        cost={kind: _cost(result, kind) for kind in KINDS if result.scores},
     )
+
+
+def _plane(result: CompareResult, kind: SplitKind) -> Markup:
+    """Coverage against width: near the line, and as far to the left as possible."""
+    best = _best(result, kind)
+    found = {s.method: (s.figures["interval_width"], s.figures["coverage"]) for s in best}
+    words = "; ".join(f"{name}: {number(w)}, {percent(c)}" for name, (w, c) in found.items())
+
+    def paint(ax: "Axes") -> None:
+        width = f"mean width of {percent(result.coverage)} intervals"
+        plots.trade_off(found, xlabel=width, ylabel="inside", aim=result.coverage, ax=ax)
+        style.percent_axis(ax.yaxis)
+        style.number_axis(ax.xaxis)
+
+    alt = f"Mean width and coverage on {SPLIT_WORDS[kind]}. {words}."
+    return figures.draw(paint, alt=alt, height=4.8)
+
+
+def _cost(result: CompareResult, kind: SplitKind) -> Markup:
+    """Likelihood against the time of a fit: below and to the left is better."""
+    found = {s.method: (max(s.seconds, 1e-3), s.figures["nll"]) for s in _best(result, kind)}
+    words = "; ".join(f"{name}: {number(t, 2)} s, {number(v)}" for name, (t, v) in found.items())
+
+    def paint(ax: "Axes") -> None:
+        label = f"{METRICS['nll'].title}, lower is better"
+        plots.trade_off(found, xlabel="seconds per fit", ylabel=label, log_x=True, ax=ax)
+        style.plain_log_axis(ax.xaxis)
+
+    alt = f"Seconds per fit and NLL on {SPLIT_WORDS[kind]}. {words}."
+    return figures.draw(paint, alt=alt, height=4.8)
+
+
+def _best(result: CompareResult, kind: SplitKind) -> list[MethodScore]:
+    """The methods that are drawn, by likelihood: beyond six, colours and markers repeat."""
+    ranked = result.ranked(kind)
+    shown = _comparable({score.method: score.figures["nll"] for score in ranked})
+    return [score for score in ranked if score.method in shown][: len(PALETTE)]
 
 
 def _dots(result: CompareResult, kind: SplitKind) -> Markup:
@@ -47,6 +99,5 @@ def _comparable(values: dict[str, float]) -> dict[str, float]:
 
 
 def _reliability(result: CompareResult, kind: SplitKind) -> Markup:
-    """The best methods only: beyond six, colours and markers repeat."""
-    best = [score.method for score in result.ranked(kind)][: len(PALETTE)]
+    best = [score.method for score in _best(result, kind)]
     return figures.reliability({name: result.assessments[name, kind] for name in best})

@@ -2,7 +2,7 @@
 
 from accord.report import figures
 from accord.report.page import render
-from accord.workflows import QUARTILES, RULE, EvaluateResult, reliability
+from accord.workflows import QUARTILES, RULE, EvaluateResult
 
 _MINIMUM_ROWS = 10
 
@@ -15,10 +15,10 @@ def evaluate_report(result: EvaluateResult) -> str:
         curves |= {"unusual rows": found[result.unusual], "other rows": found[~result.unusual]}
     return render(
         "evaluate.html",
+        interactive=True,
         card=card,
         source=result.source,
         verdict=result.verdict,
-        judged=reliability(found),
         use=result.use,
         rule=RULE,
         found=found,

@@ -1,14 +1,15 @@
 """Figures for a page: inline SVG whose colours follow the page's light or dark mode."""
 
+import json
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import numpy as np
 from markupsafe import Markup
 
 from accord import plots
 from accord._types import Floats, Indices
-from accord._wording import percent
+from accord._wording import percent, to_scale
 from accord.plots import style
 from accord.tabular import Assessment
 
@@ -29,6 +30,14 @@ _VARIABLES = {
 }
 
 
+class Point(TypedDict):
+    """A place in a figure, in shares of its size from the top left, and the lines about it."""
+
+    x: float
+    y: float
+    text: list[str]
+
+
 def draw(
     paint: Callable[["Axes"], object], *, alt: str, width: float = NARROW, height: float = 3.6
 ) -> Markup:
@@ -36,6 +45,31 @@ def draw(
     figure, (ax,) = plots.figure(width=width, height=height)
     paint(ax)
     return Markup(with_page_colours(plots.to_svg(figure, alt=alt)))
+
+
+def draw_readable(
+    paint: Callable[["Axes"], object],
+    points: Callable[["Axes"], list[Point]],
+    *,
+    alt: str,
+    width: float,
+    height: float,
+) -> Markup:
+    """A figure whose points say their values where a pointer or the arrow keys are."""
+    figure, (ax,) = plots.figure(width=width, height=height)
+    paint(ax)
+    svg = Markup(with_page_colours(plots.to_svg(figure, alt=alt)))
+    # Writing the figure has laid it out: only now is known where its points are.
+    return Markup('<div class="plot" data-points="{}">{}</div>').format(
+        json.dumps(points(ax), ensure_ascii=False), svg
+    )
+
+
+def on_page(ax: "Axes", x: float, y: float) -> tuple[float, float]:
+    """A place in data coordinates as shares of the figure's width and height, from the top left."""
+    figure = ax.figure
+    across, up = figure.transFigure.inverted().transform(ax.transData.transform((x, y)))
+    return round(float(across), 4), round(1 - float(np.clip(up, 0.02, 0.98)), 4)
 
 
 def with_page_colours(svg: str) -> str:
@@ -86,7 +120,41 @@ def intervals(found: Assessment, *, target: str, wide: bool, rows: str = "held-o
         f"{len(found)} observed values lie inside their {percent(found.coverage)} interval."
     )
     size = {"width": WIDE, "height": 5.0} if wide else {"width": NARROW, "height": 4.2}
-    return draw(paint, alt=alt, **size)
+    return draw_readable(paint, lambda ax: _row_points(ax, found[shown]), alt=alt, **size)
+
+
+def _row_points(ax: "Axes", found: Assessment) -> list[Point]:
+    """What is known about each row, where it is drawn."""
+    points: list[Point] = []
+    for place, (y, row) in enumerate(zip(found.y, found.rows, strict=True)):
+        across, down = on_page(ax, place, y)
+        points.append({"x": across, "y": down, "text": [f"Row {row:,}", *_lines(found, place)]})
+    return points
+
+
+def _lines(found: Assessment, place: int) -> list[str]:
+    spread = found.mean_width
+    y, mean, lower, upper = (
+        to_scale(float(values[place]), spread)
+        for values in (found.y, found.mean, found.lower, found.upper)
+    )
+    lines = [
+        f"observed {y}, predicted {mean}",
+        f"{percent(found.coverage)} interval {lower} … {upper}",
+    ]
+    variance = float(found.std[place]) ** 2
+    if not variance > 0:  # predictions that state intervals only have none
+        return lines
+    shares = [
+        f"{name} {percent(float(part[place]) ** 2 / variance, 0)}"
+        for name, part in (
+            ("noise", found.noise),
+            ("disagreement", found.disagreement),
+            ("distance", found.distance),
+        )
+        if part[place] > 0
+    ]
+    return [*lines, f"of the variance: {', '.join(shares)}"] if len(shares) > 1 else lines
 
 
 def _limit(ax: "Axes", drawn: Floats, observed: Floats) -> None:

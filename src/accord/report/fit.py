@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from accord._wording import count
-from accord.report import figures
+from accord.report import figures, panels
 from accord.report.page import render
 from accord.tables import ONE_HOT_CATEGORIES, Column
-from accord.workflows import RULE, FitResult, reliability
+from accord.workflows import RULE, FitResult
 
 _SHOWN_EFFECTS = 12
 _SHOWN_COLUMNS = 200
@@ -19,10 +19,9 @@ def fit_report(result: FitResult) -> str:
     columns = described(result)
     return render(
         "fit.html",
+        interactive=True,
         card=card,
         verdict=result.verdict,
-        judged=reliability(held_out),
-        judged_unusual=reliability(shifted),
         use=result.use,
         held_out=held_out,
         shifted=shifted,
@@ -31,7 +30,15 @@ def fit_report(result: FitResult) -> str:
         hero_wide=figures.intervals(held_out, target=card.target, wide=True),
         hero_narrow=figures.intervals(held_out, target=card.target, wide=False),
         reliability=figures.reliability({"held-out rows": held_out, "unusual rows": shifted}),
-        levels=result.levels(),
+        panel=panels.level_panel(result),
+        levels=panels.level_rows(result),
+        rows=result.rows,
+        main_columns=result.main_columns,
+        widest=result.widest,
+        dependence=panels.dependence_figures(result),
+        residuals=panels.residual_figures(result),
+        ordered_by=result.order[0],
+        leaks=result.leaks,
         quarters=result.quarters(),
         by_distance=figures.coverage_by_distance(held_out, result.distances),
         sources=figures.uncertainty_sources(held_out),
@@ -48,12 +55,16 @@ def fit_report(result: FitResult) -> str:
 
 @dataclass(frozen=True)
 class DescribedColumn:
-    """A column of the table: what was found in it, what was done, what to look at."""
+    """A column of the table: what was found in it, what was done, what to look at.
+
+    ``alone`` is the share of the target's variance that it explains by itself.
+    """
 
     name: str
     found: str
     done: str
     hint: str
+    alone: float | None
 
 
 def described(result: FitResult) -> list[DescribedColumn]:
@@ -73,6 +84,7 @@ def described(result: FitResult) -> list[DescribedColumn]:
             if decision.used
             else "not used",
             hint=hints.get(decision.column, ""),
+            alone=result.leaks.alone.get(decision.column),
         )
         for decision in model.training_.decisions
     ]

@@ -1,5 +1,7 @@
 """From a template and values to a page; whatever comes from a table is escaped."""
 
+import base64
+import hashlib
 from datetime import UTC, datetime
 from functools import cache
 from typing import Any
@@ -8,20 +10,26 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from accord._version import __version__
-from accord._wording import count, duration, number, percent, written
+from accord._wording import count, duration, number, percent, to_scale, unit_of, written
 from accord.metrics import METRICS, Metric
 
 
-def render(template: str, **values: Any) -> str:
-    """The page that a template makes of values."""
+def render(template: str, *, interactive: bool = False, **values: Any) -> str:
+    """The page that a template makes of values; an ``interactive`` one has a script.
+
+    The page's policy names that script by its hash, so that no other one can run.
+    """
     made = datetime.now(UTC)
+    script = _source("page.js") if interactive else ""
     return (
         _environment()
         .get_template(template)
         .render(
             version=__version__,
             made=f"{made.day} {made:%B %Y, %H:%M} UTC",
-            style=_style(),
+            style=Markup(_source("style.css")),
+            script=Markup(script),
+            script_hash=_hash(script) if script else "",
             metrics=METRICS.values(),
             explained=explained,
             **values,
@@ -60,6 +68,8 @@ def _environment() -> Environment:
     environment.globals["place"] = _place_on_meter
     environment.filters |= {
         "number": number,
+        "to_scale": to_scale,
+        "unit": unit_of,
         "percent": percent,
         "count": count,
         "duration": duration,
@@ -74,6 +84,12 @@ def _place_on_meter(share: float) -> float:
 
 
 @cache
-def _style() -> Markup:
-    source, _, _ = PackageLoader("accord.report").get_source(_environment(), "style.css")
-    return Markup(source)
+def _source(name: str) -> str:
+    source, _, _ = PackageLoader("accord.report").get_source(_environment(), name)
+    return source
+
+
+def _hash(script: str) -> str:
+    """A script as a content security policy names it."""
+    digest = hashlib.sha256(script.encode()).digest()
+    return f"sha256-{base64.b64encode(digest).decode()}"

@@ -16,6 +16,7 @@ def validate_report(result: ValidateResult) -> str:
     dense = found is not None and found.has_density
     return render(
         "validate.html",
+        interactive=True,
         result=result,
         verdict=result.verdict,
         belief=result.belief,

@@ -5,7 +5,8 @@ from accord.tabular.card import ModelCard, make_card
 from accord.tabular.engines import Effort
 from accord.tabular.expectation import DistanceCurve, Expectation
 from accord.tabular.guarded import GuardedRegressor, guard
-from accord.tabular.profile import TableProfile, as_floats, row_hashes
+from accord.tabular.profile import TableProfile, as_floats, cell_text, row_hashes
+from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
 from accord.tabular.roles import Bounds, groups_of
 
@@ -21,8 +22,10 @@ __all__ = [
     "TableProfile",
     "TableRegressor",
     "as_floats",
+    "cell_text",
     "groups_of",
     "guard",
+    "held_out_receipts",
     "make_card",
     "point_figures",
     "row_hashes",

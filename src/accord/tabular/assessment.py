@@ -269,12 +269,3 @@ def _columns(make: Callable[[str], Any]) -> dict[str, Any]:
     """A new array for each of an assessment's columns."""
     names = [field.name for field in fields(Assessment) if field.name != "coverage"]
     return {name: make(name) for name in names}
-
-
-def notes_on_copies(together: Indices | None) -> list[str]:
-    """What is to be said of rows that are held out together because they are copies."""
-    copies = 0 if together is None else len(together) - len(np.unique(together))
-    if not copies:
-        return []
-    words = "row repeats" if copies == 1 else "rows repeat"
-    return [f"{copies:,} {words} another one in every column: copies were held out together."]

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from accord._version import __version__
-from accord._wording import number, percent
+from accord._wording import count, number, percent
 from accord.tables import Table, TrainingData
 from accord.tabular.assessment import Assessment
 from accord.tabular.expectation import DistanceCurve
@@ -45,6 +45,21 @@ class ModelCard:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+    def facts(self) -> dict[str, str]:
+        """The most important of it in a few words, by title."""
+        found, far = self.held_out, self.unusual
+        stated = f"{percent(self.coverage)} interval"
+        facts = {
+            "state": f"fitted on {count(self.n_rows, 'row')}, {count(self.n_columns, 'column')}",
+            "predicts": self.target,
+            "held-out rows": f"{percent(found['coverage'])} lie in their {stated}",
+            "mean width": number(found["interval_width"]),
+            "variance explained": percent(found["r2"], 0),
+        }
+        if "coverage" in far:
+            facts["unusual rows"] = f"{percent(far['coverage'])} lie in their {stated}"
+        return facts
 
 
 def make_card(

@@ -74,7 +74,7 @@ class TableProfile:
             order = np.argsort(-line, kind="stable")[:limit]
             places = [place for place in order if line[place] >= _REMARKABLE]
             names = [self.names[place] for place in places]
-            found.append(tuple((name, _shown(X[name].iloc[row])) for name in names))
+            found.append(tuple((name, cell_text(X[name].iloc[row])) for name in names))
         return found
 
 
@@ -106,7 +106,8 @@ def _from_rarity(share: float) -> float:
     return float(-ndtri(max(share, _RAREST) / 2))
 
 
-def _shown(value: Any) -> str:
+def cell_text(value: Any) -> str:
+    """A cell as people read it: dates without a time, numbers to four digits."""
     if pd.isna(value):
         return "missing"
     if isinstance(value, pd.Timestamp | np.datetime64):

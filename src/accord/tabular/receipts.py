@@ -17,6 +17,7 @@ from accord.explanation import (
     unlike_gap,
     unlike_number,
 )
+from accord.portfolio import HeldOut
 from accord.tables import TableEncoder
 from accord.tabular.profile import CATEGORIES, TableProfile
 from accord.trust import Proximity
@@ -52,6 +53,44 @@ def table_receipts(
         permutations=permutations,
         seed=seed,
         index=X.index,
+    )
+
+
+def held_out_receipts(
+    proximity: Proximity,
+    encoder: TableEncoder,
+    profile: TableProfile,
+    X: pd.DataFrame,
+    *,
+    held_out: HeldOut,
+    lines: Indices,
+    reference_numbers: Indices,
+    coverage: float,
+) -> Receipts:
+    """Receipts of training rows, as predicted by models that had not seen them.
+
+    The nearest rows are sought among those that the models had seen: distance by column is told
+    from them.
+
+    **Shape**: X (N, columns), all training rows; lines (n,), places among those held out.
+    """
+    places = held_out.rows[lines]
+    rows = X.iloc[places]
+    x = np.asarray(encoder.transform(rows), dtype=np.float64)
+    columns = Columns.of(encoder.feature_names())
+    dist = held_out.dist[lines]
+    return explain(
+        lambda _: dist,
+        proximity,
+        x,
+        columns=columns,
+        cells=_Cells(encoder, profile, proximity, rows, x, columns),
+        reference_numbers=reference_numbers,
+        coverage=coverage,
+        permutations=0,
+        seed=0,
+        index=rows.index,
+        among=~np.isin(proximity.reference_rows_, held_out.rows),
     )
 
 

@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from accord import persistence
 from accord._checks import check_count, check_probability
+from accord._notebook import html_card
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
@@ -32,7 +33,7 @@ from accord.tables import (
     suspects,
 )
 from accord.tabular.answers import framed, uncertainty_frame
-from accord.tabular.assessment import Assessment, notes_on_copies
+from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, card_settings, make_card
 from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine, tolerance_for
 from accord.tabular.expectation import DistanceCurve
@@ -44,6 +45,7 @@ from accord.tabular.roles import (
     as_table,
     check_roles,
     held_together,
+    notes_on_splits,
     order_of,
     with_roles,
 )
@@ -201,9 +203,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
+        self.suspects_ = tuple(
+            s for s in suspects(data.X, data.schema) if s.column not in {self.group, self.time}
+        )
         self.notes_ = (
             *data.notes,
-            *self._notes_on_splits(data, together),
+            *notes_on_splits(self.suspects_, together, group=self.group),
             *bound_notes,
             *self.engine_.notes_,
         )
@@ -396,6 +401,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         tags.input_tags.string = True
         return tags
 
+    _html_repr = html_card
+
+    def _facts(self) -> dict[str, str]:
+        return self.card_.facts() if hasattr(self, "engine_") else {"state": "not fitted"}
+
     def _check_settings(self) -> None:
         check_engine(self.get_params(deep=False))
         check_probability("coverage", self.coverage, strict=True)
@@ -404,15 +414,6 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             value = getattr(self, name)
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
-
-    def _notes_on_splits(self, data: TrainingData, together: Indices | None) -> list[str]:
-        """What could make held-out rows too easy, and what was done about it."""
-        named = {self.group, self.time}
-        self.suspects_ = tuple(
-            suspect for suspect in suspects(data.X, data.schema) if suspect.column not in named
-        )
-        notes = [suspect.sentence for suspect in self.suspects_]
-        return notes if self.group is not None else [*notes, *notes_on_copies(together)]
 
     def _judge(self, table: Table, data: TrainingData, together: Indices | None) -> None:
         """What rows say about the models that had not seen them."""

@@ -10,9 +10,17 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accord._types import Floats
+from accord._types import Floats, Indices
 from accord.splits import groups_of_copies
-from accord.tables import Table, TableError, TrainingData, absent_column, quoted, read_table
+from accord.tables import (
+    Suspect,
+    Table,
+    TableError,
+    TrainingData,
+    absent_column,
+    quoted,
+    read_table,
+)
 from accord.tabular.profile import as_floats
 
 Bounds = tuple[float | None, float | None]
@@ -117,6 +125,25 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
             f"{quoted(column.iloc[0], limit=40)}. Name another column."
         )
     return moments
+
+
+def notes_on_splits(
+    unheeded: Sequence[Suspect], together: Indices | None, *, group: str | None
+) -> list[str]:
+    """What could make held-out rows too easy, and what was done about it.
+
+    **Shape**: together (N,), the same number for rows that are held out together.
+    """
+    notes = [suspect.sentence for suspect in unheeded]
+    copies = 0
+    if together is not None and group is None:
+        copies = len(together) - len(np.unique(together))
+    if copies:
+        words = "row repeats" if copies == 1 else "rows repeat"
+        notes.append(
+            f"{copies:,} {words} another one in every column: copies were held out together."
+        )
+    return notes
 
 
 def checked_bounds(bounds: Any) -> Bounds:

@@ -13,7 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from accord._types import Floats, Indices
+from accord._types import Bools, Floats, Indices
 
 if TYPE_CHECKING:
     from accord.export import Value
@@ -127,10 +127,12 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         distances: Floats = self._nearest(self._standardise(X), self.n_neighbors_)[0].mean(axis=1)
         return distances
 
-    def neighbors(self, X: Any, n: int | None = None) -> Neighbors:
+    def neighbors(self, X: Any, n: int | None = None, *, among: Bools | None = None) -> Neighbors:
         """The ``n`` nearest training rows, by default as many as ``distance`` is a mean of.
 
-        **Shape:** X (m, d) → (m, n) and (m, d)
+        ``among`` says which references may be neighbours; it is meant for few rows at a time.
+
+        **Shape:** X (m, d), among (R,) → (m, n) and (m, d)
 
         Example:
             >>> near = Proximity(n_neighbors=2).fit([[0.0, 0.0], [1.0, 0.0], [0.0, 2.0]])
@@ -143,7 +145,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         k = min(n or self.n_neighbors_, len(self.references_))
         by_feature = np.zeros(X.shape)
         Z = self._standardise(X)
-        distances, rows = self._nearest(Z, k)
+        distances, rows = self._nearest(Z, k) if among is None else self._few(Z, k, among)
         step = max(1, _CELLS // (k * max(1, Z.shape[1])))
         for start in range(0, len(Z), step):
             own = slice(start, start + step)
@@ -216,6 +218,13 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         if not pairs:
             return np.zeros((0, k)), np.zeros((0, k), np.intp)
         return np.concatenate([one for one, _ in pairs]), np.concatenate([two for _, two in pairs])
+
+    def _few(self, Z: Floats, k: int, among: Bools) -> tuple[Floats, Indices]:
+        """As ``_nearest``, among some of the references, by all their distances."""
+        chosen = np.flatnonzero(among)
+        distances = cdist(Z, self.references_[chosen])
+        order = np.argsort(distances, axis=1, kind="stable")[:, :k]
+        return np.take_along_axis(distances, order, axis=1), chosen[order]
 
     @cached_property
     def _search(self) -> Any:

@@ -18,12 +18,16 @@ if TYPE_CHECKING:
     )
     from accord.workflows.datasets import DatasetsResult, describe_datasets, export_dataset
     from accord.workflows.demo import DemoResult, run_demo
+    from accord.workflows.dependence import Dependence
     from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.export import ExportResult, export_model
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
     from accord.workflows.history import ALARM, History, MonitoredTable
+    from accord.workflows.judged_rows import JudgedRow, WideRow
+    from accord.workflows.leaks import Leaks
+    from accord.workflows.levels import LevelCurve
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import PredictResult, load_model, predict_table
@@ -54,6 +58,7 @@ _HOMES = {
         "Drift",
         "measure_drift",
     ),
+    "dependence": ("Dependence",),
     "evaluate": (
         "EvaluateResult",
         "evaluate_table",
@@ -76,6 +81,12 @@ _HOMES = {
         "MonitoredTable",
         "History",
     ),
+    "judged_rows": (
+        "JudgedRow",
+        "WideRow",
+    ),
+    "leaks": ("Leaks",),
+    "levels": ("LevelCurve",),
     "methods": (
         "METHODS",
         "Method",
@@ -116,12 +127,16 @@ __all__ = [
     "CompareResult",
     "DatasetsResult",
     "DemoResult",
+    "Dependence",
     "Drift",
     "EvaluateResult",
     "ExportResult",
     "FeatureEffect",
     "FitResult",
     "History",
+    "JudgedRow",
+    "Leaks",
+    "LevelCurve",
     "Method",
     "MethodScore",
     "MonitorResult",
@@ -134,6 +149,7 @@ __all__ = [
     "Use",
     "ValidateResult",
     "Verdict",
+    "WideRow",
     "compare_methods",
     "describe_datasets",
     "evaluate_table",

@@ -14,8 +14,12 @@ from sklearn.model_selection import KFold, cross_val_predict
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
 from accord.tables import DecimalMark, OptionError, quoted, read_table
-from accord.tabular import Assessment, Bounds, Effort, RowGroup, TableRegressor
+from accord.tabular import Assessment, Bounds, Effort, RowGroup, TableRegressor, as_floats
+from accord.workflows.dependence import Dependence, partial_dependence
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
+from accord.workflows.judged_rows import JudgedRow, WideRow, listed_rows, widest_rows
+from accord.workflows.leaks import Leaks, find_leaks
+from accord.workflows.levels import LevelCurve, level_curve
 from accord.workflows.methods import engine_for, method_named
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 
@@ -24,6 +28,8 @@ Predictive = Literal["model", "smoothed"]
 _BVM_TOLERANCES = ("local", "learn", "validate", "robust")
 # Relative cost of training and of explaining, for the progress bar.
 _TRAIN, _EXPLAIN = 90.0, 10.0
+# Columns whose cells are shown with each row.
+_MAIN_COLUMNS = 4
 # The linear model is only for comparison: on so many rows its width is known well enough.
 _LINEAR_ROWS, _LINEAR_COLUMNS = 20_000, 1_000
 
@@ -32,7 +38,10 @@ _LINEAR_ROWS, _LINEAR_COLUMNS = 20_000, 1_000
 class FitResult:
     """A fitted model and the evidence about it.
 
-    ``distances`` are those of the held-out rows to the other training rows.
+    ``distances`` are those of the held-out rows to the other training rows. ``curves`` say what
+    other levels of coverage would bring, for held-out and for unusual rows; ``main_columns`` are
+    those whose cells ``rows`` and ``widest`` show. ``order`` is what the held-out rows can be put
+    in order by: the name of a time, or of nothing but their place in the table, and its values.
     """
 
     model: TableRegressor
@@ -43,6 +52,13 @@ class FitResult:
     distances: Floats
     effects: tuple[FeatureEffect, ...]
     unusual_rows: tuple[UnusualRow, ...]
+    curves: tuple[LevelCurve, LevelCurve]
+    main_columns: tuple[str, ...]
+    rows: tuple[JudgedRow, ...]
+    widest: tuple[WideRow, ...]
+    dependence: tuple[Dependence, ...]
+    order: tuple[str, Floats]
+    leaks: Leaks
     notes: tuple[str, ...]
     seconds: float
 
@@ -61,6 +77,7 @@ class FitResult:
         """All that the report shows, for machines."""
         return {
             "verdict": self.verdict.level,
+            "in_short": self.verdict.short,
             "headline": self.verdict.headline,
             "summary": self.verdict.summary,
             "remarks": list(self.verdict.remarks),
@@ -71,6 +88,10 @@ class FitResult:
                 {"stated": stated, "held_out": held_out, "unusual": unusual}
                 for stated, held_out, unusual in self.levels()
             ],
+            "by_level": {
+                name: curve.to_json()
+                for name, curve in zip(("held_out", "unusual"), self.curves, strict=True)
+            },
             "quarters": [vars(quarter) for quarter in self.quarters()],
             "parts_of_variance": {
                 "held_out": self.held_out.variance_shares,
@@ -80,7 +101,13 @@ class FitResult:
             "unusual_rows": [
                 {**vars(row), "peculiar": dict(row.peculiar)} for row in self.unusual_rows
             ],
+            "partial_dependence": [curve.to_json() for curve in self.dependence],
+            "leaks": self.leaks.to_json(),
+            "widest_rows": [row.to_json() for row in self.widest],
+            "rows": [row.to_json() for row in self.rows],
+            "main_columns": list(self.main_columns),
             "columns": [decision._asdict() for decision in self.model.training_.decisions],
+            "leaderboard": self.model.card_.leaderboard,
             "notes": list(self.notes),
             "card": self.model.card_.to_dict(),
             "seconds": round(self.seconds, 2),
@@ -191,6 +218,16 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
     progress(0.0, "Explaining")
     width = use_of(model.held_out_, linear=_linear_width(model))
     target = model.training_.schema.target
+    effects = tuple(
+        feature_effects(
+            lambda X: model.engine_.predict_dist(model.transform(X)),
+            model.training_.X,
+            random_state=seed,
+            progress=lambda share, what="": progress(0.8 * share, what),
+        )
+    )
+    columns = tuple(effect.name for effect in effects)
+    main, leaks = columns[:_MAIN_COLUMNS], find_leaks(model)
     result = FitResult(
         model=model,
         verdict=fit_verdict(model.held_out_, model.shifted_, width, target=target),
@@ -198,20 +235,34 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         shifted=model.shifted_,
         use=width,
         distances=_distances(model)[_judged_rows(model)],
-        effects=tuple(
-            feature_effects(
-                lambda X: model.engine_.predict_dist(model.transform(X)),
-                model.training_.X,
-                random_state=seed,
-                progress=progress,
-            )
-        ),
+        effects=effects,
         unusual_rows=_most_unusual(model),
-        notes=model.notes_,
+        curves=(
+            level_curve(model.held_out_, model.engine_.judged_),
+            level_curve(model.shifted_, [model.engine_.shifted_]),
+        ),
+        main_columns=main,
+        rows=listed_rows(model, main),
+        widest=widest_rows(model, main),
+        dependence=partial_dependence(model, columns, random_state=seed),
+        order=_order(model),
+        leaks=leaks,
+        notes=(*model.notes_, *leaks.sentences()),
         seconds=time.perf_counter() - start,
     )
     progress(1.0, "Explaining")
     return result
+
+
+def _order(model: TableRegressor) -> tuple[str, Floats]:
+    """What the held-out rows can be put in order by: a time, else their place in the table."""
+    named = [model.time, *(found.column for found in model.suspects_ if found.role == "time")]
+    X = model.training_.X
+    for name in named:
+        if name in X.columns and X[name].dtype.kind != "O":
+            moments = as_floats(X[[name]])[:, 0] / (1e6 if X[name].dtype.kind == "M" else 1.0)
+            return str(name), moments[_judged_rows(model)]
+    return "", model.held_out_.rows.astype(np.float64)
 
 
 def parse_tolerance(text: str | float, *, words: Sequence[str] = ("choose",)) -> str | float:

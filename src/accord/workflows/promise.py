@@ -6,6 +6,8 @@ from accord.workflows.drift import Drift
 from accord.workflows.history import ALARM, History, MonitoredTable
 from accord.workflows.verdict import NEGLIGIBLE, Level, Verdict, least_coverage, worst
 
+_SHORT: dict[Level, str] = {"good": "Kept", "caution": "Keep watching", "poor": "Broken"}
+
 
 def promise_verdict(
     history: History, batch: MonitoredTable, expected: Expectation, drift: Drift
@@ -15,7 +17,8 @@ def promise_verdict(
     if drift.any:
         level, headline = worst(level, "caution"), f"{headline[:-1]}; the data have drifted."
     remarks = [*drift.sentences(), _expected(batch, expected, history.coverage)]
-    return Verdict(level, headline, summary, tuple(remarks))
+    short = _SHORT[level] if history.judged else "No targets yet"
+    return Verdict(level, headline, summary, tuple(remarks), short)
 
 
 def _broken(history: History) -> tuple[Level, str, str] | None:

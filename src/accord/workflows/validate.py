@@ -33,6 +33,7 @@ from accord.workflows.verdict import (
     Use,
     Verdict,
     belief_sentence,
+    in_short,
     reliability,
     use_of,
     worst,
@@ -41,6 +42,11 @@ from accord.workflows.verdict import (
 _MINIMUM_ROWS = 10
 # From these shares on, predictions agree, and agree in part, unless a share is asked for.
 _AGREES, _IN_PART = 0.9, 0.5
+_SHORT: dict[Level, str] = {
+    "good": "Agrees",
+    "caution": "Agrees in part",
+    "poor": "Does not agree",
+}
 
 
 _GUARD = (
@@ -217,7 +223,7 @@ def _figures(
 def _verdict(agreement: Agreement, rows: int, required: float | None) -> Verdict:
     """Does the model agree with the data by this rule?"""
     if agreement.is_density:
-        amount = f"density {number(agreement.mean)}"
+        amount, short = f"density {number(agreement.mean)}", "Density of agreement"
         headline = (
             f"The density of agreement is {number(agreement.mean)}: compare it with that of "
             "another model."
@@ -226,6 +232,7 @@ def _verdict(agreement: Agreement, rows: int, required: float | None) -> Verdict
     else:
         amount = f"probability {percent(agreement.mean)}"
         level, answer = _answer(agreement.mean, required)
+        short = _SHORT[level]
         asked = f", {percent(required)} was asked for" if required is not None else ""
         headline = (
             f"The predictions {answer}: agreement {percent(agreement.mean)} "
@@ -236,6 +243,7 @@ def _verdict(agreement: Agreement, rows: int, required: float | None) -> Verdict
         level,
         headline,
         f"Model and data agree ({agreement.rule}) with {amount} {over} ({count(rows, 'row')}).",
+        short=short,
     )
 
 
@@ -259,4 +267,5 @@ def _belief(found: Assessment) -> Verdict:
         belief_sentence(judged, use),
         use.sentence("the observed values"),
         (_GUARD,) if judged.belief == "does not hold" else (),
+        f"Uncertainty: {in_short(judged, use).lower()}",
     )

@@ -20,6 +20,7 @@ _LARGEST_MARGIN = 0.1
 _USEFUL = 0.95
 # Wider than a linear model's by more than this, a linear model would serve better.
 _EXCESS = 0.05
+_BOTH = "Reliable and useful"
 # Below this R² the columns say little about the target, unless a typing error made it so: then
 # intervals are narrow all the same.
 _WEAK = 0.1
@@ -38,12 +39,16 @@ _RANK: dict[Level, int] = {"good": 0, "caution": 1, "poor": 2}
 
 @dataclass(frozen=True)
 class Verdict:
-    """A judgement: how good, in a sentence, and in the sentences that support it."""
+    """A judgement: how good, in a sentence, and in the sentences that support it.
+
+    ``short`` is the same judgement in a few words.
+    """
 
     level: Level
     headline: str
     summary: str
     remarks: tuple[str, ...] = ()
+    short: str = ""
 
 
 @dataclass(frozen=True)
@@ -144,14 +149,6 @@ class Use:
             return "poor"
         return "good" if self.ratio <= _USEFUL and self.excess <= _EXCESS else "caution"
 
-    def badge(self) -> str:
-        """The finding in a few words."""
-        if self.ratio >= 1:
-            return "No better than no model"
-        if self.ratio > _USEFUL:
-            return "Of little use"
-        return "Useful" if self.excess <= _EXCESS else "A linear model is sharper"
-
     def clause(self) -> str:
         """The finding, as the end of a sentence."""
         if self.ratio <= _USEFUL and self.excess > _EXCESS:
@@ -160,10 +157,15 @@ class Use:
                 f"{percent(self.excess, 0)} wider than those of a linear model"
             )
         if self.ratio <= _USEFUL:
-            return f"are {percent(1 - self.ratio, 0)} narrower than without a model"
+            return f"are {percent(1 - self.ratio, 0)} narrower than without a model{self._beside()}"
         if self.ratio < 1:
             return "are hardly narrower than without a model"
         return "are no narrower than without a model"
+
+    def _beside(self) -> str:
+        """How much narrower than a linear model's, where that is worth a word."""
+        saved = 1 - self.mean_width / self.linear if self.linear else 0.0
+        return f", {percent(saved, 0)} narrower than with a linear one" if saved > _EXCESS else ""
 
     def sentence(self, target: str) -> str:
         linear = f", with a linear model {number(self.linear)}" if self.linear else ""
@@ -198,7 +200,26 @@ def fit_verdict(held_out: Assessment, shifted: Assessment, use: Use, *, target: 
         _joined(clause, usual, use),
         f"{_inside(usual, 'held-out row')} {use.sentence(target)} {_of_unusual(unusual)}".strip(),
         _remarks(held_out, shifted, usual, use),
+        in_short(usual, use, unusual),
     )
+
+
+def in_short(judged: Reliability, use: Use, unusual: Reliability | None = None) -> str:
+    """Can it be relied on, and is it any use: one answer to both in a few words.
+
+    Nothing is called reliable whose intervals are no narrower than without a model.
+    """
+    if judged.belief == "does not hold":
+        return "Not reliable"
+    if use.ratio >= 1:
+        return "Of no use: no narrower than without a model"
+    if judged.belief == "too few rows":
+        return "Too few rows to tell"
+    if use.ratio > _USEFUL:
+        return "Of little use: hardly narrower than without a model"
+    if unusual is not None and unusual.belief == "does not hold":
+        return "Useful, but not reliable for unusual rows"
+    return "Reliable, but a linear model is sharper" if use.excess > _EXCESS else _BOTH
 
 
 def evaluation_verdict(found: Assessment, use: Use, *, target: str, seen: float) -> Verdict:
@@ -210,9 +231,11 @@ def evaluation_verdict(found: Assessment, use: Use, *, target: str, seen: float)
             "caution",
             "These are the rows that the model was trained on: they cannot test it.",
             summary,
+            short="No test: trained on these rows",
         )
     level = worst(judged.level, use.level)
-    return Verdict(level, _joined(judged.clause(), judged, use), summary)
+    headline = _joined(judged.clause(), judged, use)
+    return Verdict(level, headline, summary, short=in_short(judged, use))
 
 
 def belief_sentence(judged: Reliability, use: Use) -> str:
