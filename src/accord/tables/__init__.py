@@ -10,7 +10,7 @@ from accord._files import (
     quoted,
 )
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
-from accord.tables.csv_files import TableStream
+from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
 from accord.tables.files import (
     Table,
@@ -23,7 +23,16 @@ from accord.tables.files import (
     refuse_unknown_suffix,
 )
 from accord.tables.problems import TableError, absent_column, listed, near_matches
-from accord.tables.schema import Column, Conformed, Schema, Surprises, check_columns, conform
+from accord.tables.schema import (
+    Column,
+    Conformed,
+    Judged,
+    Schema,
+    Surprises,
+    check_columns,
+    conform,
+    judge,
+)
 from accord.tables.suspects import Suspect, suspects
 from accord.tables.training_data import Decision, TrainingData, number_column, prepare_training
 
@@ -35,6 +44,7 @@ __all__ = [
     "Conformed",
     "DecimalMark",
     "Decision",
+    "Judged",
     "OptionError",
     "Schema",
     "Surprises",
@@ -54,11 +64,13 @@ __all__ = [
     "conform",
     "file_sha256",
     "guard_formulas",
+    "judge",
     "listed",
     "make_preprocessor",
     "near_matches",
     "number_column",
     "open_table",
+    "parse_csv",
     "prepare_training",
     "printable",
     "quoted",

@@ -25,7 +25,13 @@ if TYPE_CHECKING:
     from accord.workflows.history import ALARM, Batch, History
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
-    from accord.workflows.predict import PredictResult, load_model, predict_table
+    from accord.workflows.predict import (
+        PredictResult,
+        interval_names,
+        load_model,
+        predict_table,
+        prediction_columns,
+    )
     from accord.workflows.validate import ValidateResult, validate_predictions
     from accord.workflows.verdict import QUARTILES, RULE, Reliability, Use, Verdict, reliability
 
@@ -82,8 +88,10 @@ _HOMES = {
     ),
     "predict": (
         "PredictResult",
+        "interval_names",
         "load_model",
         "predict_table",
+        "prediction_columns",
     ),
     "validate": (
         "ValidateResult",
@@ -133,11 +141,13 @@ __all__ = [
     "evaluate_table",
     "export_dataset",
     "fit_table",
+    "interval_names",
     "load_model",
     "measure_drift",
     "monitor_table",
     "parse_tolerance",
     "predict_table",
+    "prediction_columns",
     "reliability",
     "run_demo",
     "validate_predictions",
