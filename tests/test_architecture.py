@@ -37,7 +37,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("plots",),
     ("paper", "workflows"),
-    ("cli", "report"),
+    ("cli", "report", "service"),
 )
 LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 ROOT = Path(accord.__file__).parent

@@ -22,7 +22,7 @@ from accord.tables.files import (
     read_table,
     refuse_unknown_suffix,
 )
-from accord.tables.problems import TableError, absent_column, listed, near_matches
+from accord.tables.problems import TableError, absent_column, check_names, listed, near_matches
 from accord.tables.schema import (
     Column,
     Conformed,
@@ -59,6 +59,7 @@ __all__ = [
     "atomic_output",
     "atomic_outputs",
     "check_columns",
+    "check_names",
     "check_output",
     "check_outputs",
     "conform",
