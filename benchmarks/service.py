@@ -2,10 +2,11 @@
 
     python benchmarks/service.py [--model model.accord] [--seconds 10] [--connections 48]
 
-Each connection sends its next row as soon as it has the answer to the last one. Without a model, one
-is fitted to made-up rows (eight numbers, a category and a date). The load is made by another process
-than the service, on the same machine. Times of the wall depend on what else the machine does; CPU
-time per request hardly does. With ``--seconds 600`` it is a soak: memory is printed on the way.
+Each connection sends its next row as soon as it has the answer to the last one. Without a model,
+one is fitted to made-up rows (eight numbers, a category and a date). The load is made by another
+process than the service, on the same machine. Times by the clock depend on what else the machine
+does; CPU time per request does so far less. With ``--seconds 600`` it is a soak: memory is printed
+every minute.
 """
 
 import argparse
@@ -97,7 +98,9 @@ def _measure(pid: int, port: int, rows: list[bytes], arguments: argparse.Namespa
     service, client = _cpu(pid) - service, time.process_time() - client
     batch_rows, batch_count = (a - b for a, b in zip(_batches(port), batches, strict=True))
     p50, p99, worst = 1e3 * np.quantile(times, [0.5, 0.99, 1.0])
-    print(f"{n / seconds:,.0f} requests/s over {arguments.connections} connections, {errors} errors")
+    print(
+        f"{n / seconds:,.0f} requests/s over {arguments.connections} connections, {errors} errors"
+    )
     print(f"times: median {p50:.1f} ms, 99 % {p99:.1f} ms, longest {worst:.0f} ms")
     print(f"CPU per request: service {1e3 * service / n:.2f} ms, load {1e3 * client / n:.2f} ms")
     print(f"rows per batch: {batch_rows / batch_count:.1f}")
@@ -137,7 +140,9 @@ def _cpu(pid: int) -> float:
 
 def _memory(pid: int) -> float:
     """Resident megabytes."""
-    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+    return (
+        int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+    )
 
 
 def _batches(port: int) -> tuple[float, float]:

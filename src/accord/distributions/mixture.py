@@ -22,6 +22,9 @@ from accord.distributions.distribution import Beyond, Distribution, Pointwise, V
 
 Spread = Literal["disagreement", "noise"]
 
+# Below this, what an operation costs is the call of it.
+_FEW_VALUES = 2**14
+
 
 @final
 class Mixture(Distribution):
@@ -275,7 +278,7 @@ class Mixture(Distribution):
 
     @property
     def _axis(self) -> int:
-        return -1 - self._reference.ndim
+        return -self._groups[0]._reference.ndim
 
     def _to_members(self, value: Tensor) -> Tensor:
         return value.unsqueeze(self._axis)
@@ -292,11 +295,12 @@ class Mixture(Distribution):
     def _shares(self, like: Tensor) -> Tensor:
         """The weights along the members' axis."""
         weights = self._weights.to(like)
-        return weights if self._by_row else weights.reshape(-1, *(1 for _ in self.shape))
+        return weights if self._by_row else weights.reshape((-1,) + (1,) * (-1 - self._axis))
 
     def _average(self, values: Tensor) -> Tensor:
         shares = self._shares(values)
-        if values.requires_grad or shares.requires_grad:
+        few = values.numel() < _FEW_VALUES
+        if few or values.requires_grad or shares.requires_grad:
             return (shares * values).sum(self._axis)
         # member by member: a sum over a short axis that is not the last takes three times as long
         weights, parts = shares.unbind(self._axis), values.unbind(self._axis)

@@ -246,7 +246,7 @@ class Judged:
         """Counts by column, of all rows or of some."""
         return Surprises(
             **{
-                sort: {mark.column.name: n for mark in self.marks if (n := mark.count(sort, rows))}
+                sort: {mark.column.name: n for mark in self.marks if (n := mark.marked(sort, rows))}
                 for sort in ("missing", "infinite", "absurd", "unseen")
             }
         )
@@ -299,7 +299,7 @@ class _Marks(NamedTuple):
     absurd: Bools | None = None
     unseen: Bools | None = None
 
-    def count(self, sort: str, rows: slice) -> int:
+    def marked(self, sort: str, rows: slice) -> int:
         mask: Bools | None = getattr(self, sort)
         return 0 if mask is None else int(np.count_nonzero(mask[rows]))
 
