@@ -75,7 +75,7 @@ def _free_port() -> int:
 
 def _wait(port: int) -> list[bytes]:
     """Example rows of the model, once it is ready: each a body."""
-    for _ in range(600):
+    for _ in range(3_000):
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{port}/model") as answer:
                 examples = json.load(answer)["examples"]

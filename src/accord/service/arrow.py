@@ -70,7 +70,8 @@ def _field(metadata: bytes, table: int, number: int) -> int:
     size = struct.unpack_from("<H", metadata, fields)[0]
     if 4 + 2 * number + 2 > size:
         return 0
-    offset = struct.unpack_from("<H", metadata, fields + 4 + 2 * number)[0]
+    offset: int = struct.unpack_from("<H", metadata, fields + 4 + 2 * number)[0]
     if not offset:
         return 0
-    return table + offset + struct.unpack_from("<I", metadata, table + offset)[0]
+    distance: int = struct.unpack_from("<I", metadata, table + offset)[0]
+    return table + offset + distance
