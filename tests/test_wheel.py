@@ -1,4 +1,4 @@
-"""The package as it is installed: a wheel that holds all it needs, and works from an empty place."""
+"""The package as it is installed: a wheel that holds all it needs, and works by itself."""
 
 import subprocess
 import sys

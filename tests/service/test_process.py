@@ -23,7 +23,7 @@ CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 def get(address: str, body: bytes | None = None) -> Any:
     request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         return json.load(answer)
 
 
@@ -106,7 +106,7 @@ def test_signals(served: tuple[str, Any, Path], rows: list[dict[str, Any]]) -> N
     process.send_signal(signal.SIGTERM)
     asked.join()
     assert len(answers[0]["receipts"]) == 5
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert "was loaded again" in output
     assert "Traceback" not in output
