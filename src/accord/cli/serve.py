@@ -4,6 +4,7 @@ import ipaddress
 import logging
 import os
 from pathlib import Path
+from types import ModuleType
 
 import click
 
@@ -98,7 +99,7 @@ _UNPROTECTED = (
 )
 
 
-def _imported():  # type: ignore[no-untyped-def]
+def _imported() -> ModuleType:
     try:
         from accord import service
     except ModuleNotFoundError as error:

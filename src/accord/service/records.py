@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import Annotated, Any, NotRequired, final
+from typing import Annotated, Any, Literal, NotRequired, final
 
 import numpy as np
 import pyarrow as pa
@@ -56,11 +56,11 @@ class Records:
     def __init__(self, schema: Schema, profile: TableProfile) -> None:
         self.schema, self._profile = schema, profile
         self._kinds = {column.name: column.kind for column in schema.columns}
-        self._exact = TypeAdapter(list[_row_type(schema, profile, extra="forbid")])  # type: ignore[misc]
+        self._exact = _reader(schema, profile, extra="forbid")
 
     @cached_property
     def _by_name(self) -> TypeAdapter[list[Record]]:
-        return TypeAdapter(list[_row_type(self.schema, self._profile, extra="ignore")])  # type: ignore[misc]
+        return _reader(self.schema, self._profile, extra="ignore")
 
     def read(self, text: bytes, *, by_name: bool = False) -> list[Record]:
         """The rows of a JSON text; a problem is said with its column and row."""
@@ -128,8 +128,10 @@ def _shown(value: Any) -> str:
     return quoted(value, limit=40)
 
 
-def _row_type(schema: Schema, profile: TableProfile, *, extra: Any) -> Any:
-    """A dictionary type with the schema's columns; others that are known may be left out."""
+def _reader(
+    schema: Schema, profile: TableProfile, *, extra: Literal["forbid", "ignore"]
+) -> TypeAdapter[list[Record]]:
+    """Reads lists of records with these columns; others that are known may be left out."""
     fields: dict[str, Any] = {
         column.name: Annotated[
             _TYPES[column.kind] | None,
@@ -140,8 +142,9 @@ def _row_type(schema: Schema, profile: TableProfile, *, extra: Any) -> Any:
     others = {schema.target, *schema.ignored, *schema.aside} - fields.keys()
     fields |= {name: NotRequired[Annotated[Any, Field(description="not used")]] for name in others}
     # any text can be a column's name, which only this way of writing the type allows
-    kind = TypedDict("Row", fields)  # type: ignore[operator]
-    return with_config({"extra": extra})(kind)
+    make: Any = TypedDict
+    rows: Any = list[with_config({"extra": extra})(make("Row", fields))]  # type: ignore[misc]
+    return TypeAdapter(rows)
 
 
 def _about(column: Column) -> str:
