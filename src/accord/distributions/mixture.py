@@ -22,9 +22,6 @@ from accord.distributions.distribution import Beyond, Distribution, Pointwise, V
 
 Spread = Literal["disagreement", "noise"]
 
-# Below this, what an operation costs is the call of it.
-_FEW_VALUES = 2**14
-
 
 @final
 class Mixture(Distribution):
@@ -299,8 +296,7 @@ class Mixture(Distribution):
 
     def _average(self, values: Tensor) -> Tensor:
         shares = self._shares(values)
-        few = values.numel() < _FEW_VALUES
-        if few or values.requires_grad or shares.requires_grad:
+        if values.requires_grad or shares.requires_grad:
             return (shares * values).sum(self._axis)
         # member by member: a sum over a short axis that is not the last takes three times as long
         weights, parts = shares.unbind(self._axis), values.unbind(self._axis)
