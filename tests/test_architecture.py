@@ -38,7 +38,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ),
     ("plots",),
     ("paper", "workflows"),
-    ("cli", "report", "__main__"),
+    ("cli", "report", "service", "__main__"),
 )
 LAYER = {package: number for number, packages in enumerate(LAYERS) for package in packages}
 ROOT = Path(accord.__file__).parent

@@ -39,6 +39,15 @@ def test_mean_and_deviation_of_every_fold() -> None:
         np.testing.assert_allclose(std, np.sqrt(latent**2 + NOISE), rtol=1e-8)
 
 
+def test_more_rows_than_are_multiplied_at_a_time() -> None:
+    x = RNG.normal(size=(600, 3))
+    z = np.sin(2 * x[:, 0])
+    mean, std = process().condition(x, z, [np.arange(600)]).predict(0, NEW)
+    expected, latent = peer().fit(x, z).predict(NEW, return_std=True)
+    np.testing.assert_allclose(mean, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(std, np.sqrt(latent**2 + NOISE), rtol=1e-6)
+
+
 def test_evidence() -> None:
     log_parameters = torch.as_tensor(np.log([*LENGTHS, AMPLITUDE, NOISE]))
     found = _negative_log_evidence(torch.as_tensor(X), torch.as_tensor(Z), log_parameters)

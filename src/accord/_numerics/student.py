@@ -362,8 +362,9 @@ class StudentTFamily(StandardFamily):
         return normal * torch.sqrt(half / gamma)
 
 
+@cache
 def student_t(df: float) -> StandardFamily:
-    """The Student-t family with ``df`` degrees of freedom."""
+    """The Student-t family with ``df`` degrees of freedom; made once."""
     return StudentTFamily(df)
 
 

@@ -23,6 +23,7 @@ from accord.cli.monitor import monitor
 from accord.cli.options import DEBUG, JSON
 from accord.cli.predict import predict
 from accord.cli.reproduce import reproduce
+from accord.cli.serve import serve
 from accord.cli.terminal import Misused
 from accord.cli.validate import validate
 
@@ -140,6 +141,7 @@ for _command in (
     evaluate,
     monitor,
     export,
+    serve,
     validate,
     compare,
     demo,

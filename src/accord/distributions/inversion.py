@@ -11,6 +11,9 @@ _TOLERANCE = 1e-12  # of the log-odds, and so of the smaller tail relative to it
 _RESOLUTION = 2.3e-16  # of the point relative to itself: float64 has no more
 _NEWTON_STEPS = 40
 _NEWTON_TOLERANCE = 1e-12  # of the smaller tail relative to itself, before the last step
+# How far the last step may go, in standard deviations: between members far apart the density is
+# next to nothing, and a step by it would leave the answer that has been found.
+_LAST_STEP = 1e-9
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _ITERATIONS = 200  # bisection alone takes about 130 from one end of float64 to the other
 
@@ -101,7 +104,7 @@ def newton(distribution: WithMoments, p: Tensor, q: Tensor) -> Tensor | None:
     sign, tail = torch.where(p <= q, 1.0, -1.0).to(p), torch.minimum(p, q)
     score = torch.special.ndtri(tail)
     x = mean + std * sign * score
-    state = [v.expand(x.shape).reshape(-1) for v in (x, low, high, sign, tail, score)]
+    state = [v.expand(x.shape).reshape(-1) for v in (x, low, high, sign, tail, score, std)]
     found = torch.empty_like(state[0])
     index = torch.arange(found.numel(), device=found.device)
     for _ in range(_NEWTON_STEPS):
@@ -126,6 +129,7 @@ def _newton_step(
     sign: Tensor,
     tail: Tensor,
     score: Tensor,
+    std: Tensor,
 ) -> tuple[Tensor, list[Tensor]]:
     """Which points are answers, and the state for the next step."""
     points = x.reshape(-1, distribution.shape[0])
@@ -140,8 +144,9 @@ def _newton_step(
     inside = (trial > low) & (trial < high)
     following = torch.where(inside, trial, _between(low, high))
     # an answer takes its last step too, which squares its error
-    kept = torch.where((trial >= low) & (trial <= high), trial, x)
-    return done, [torch.where(done, kept, following), low, high, sign, tail, score]
+    near = (trial - x).abs() <= _LAST_STEP * std
+    kept = torch.where((trial >= low) & (trial <= high) & near, trial, x)
+    return done, [torch.where(done, kept, following), low, high, sign, tail, score, std]
 
 
 class _Search:

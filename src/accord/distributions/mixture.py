@@ -275,7 +275,7 @@ class Mixture(Distribution):
 
     @property
     def _axis(self) -> int:
-        return -1 - self._reference.ndim
+        return -self._groups[0]._reference.ndim
 
     def _to_members(self, value: Tensor) -> Tensor:
         return value.unsqueeze(self._axis)
@@ -292,7 +292,7 @@ class Mixture(Distribution):
     def _shares(self, like: Tensor) -> Tensor:
         """The weights along the members' axis."""
         weights = self._weights.to(like)
-        return weights if self._by_row else weights.reshape(-1, *(1 for _ in self.shape))
+        return weights if self._by_row else weights.reshape((-1,) + (1,) * (-1 - self._axis))
 
     def _average(self, values: Tensor) -> Tensor:
         shares = self._shares(values)

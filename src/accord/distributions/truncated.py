@@ -52,12 +52,21 @@ class Truncated(Wrapped):
         for name, bound in (("lower", low), ("upper", high)):
             check_trailing(name, bound, base.shape, owner="base")
         self._lower, self._upper = low.expand(base.shape), high.expand(base.shape)
-        self._base = self._reachable()
+        log_mass = self._mass_inside()
+        self._base = self._reachable(log_mass)
+        # what is found once: log P(lower ≤ Y ≤ upper) of the base, the moments, their parts
+        self._mass: Tensor | None = log_mass if self._base is base else None
         self._known: tuple[Tensor, Tensor] | None = None
+        self._parts: Variances | None = None
 
-    def _reachable(self) -> Distribution:
+    def _mass_inside(self) -> Tensor:
+        """log P(lower ≤ Y ≤ upper) of the base, for a batch of any shape."""
+        if bool(self._upper.isposinf().all()):
+            return self._base._evaluate("_log_tail", self._lower, -torch.ones_like(self._lower))
+        return self._base._evaluate("_log_between", self._lower, self._upper)
+
+    def _reachable(self, log_mass: Tensor) -> Distribution:
         """The base, its centre moved to the nearest bound where it has next to nothing inside."""
-        log_mass = self._base._evaluate("_log_between", self._lower, self._upper)
         outside = log_mass < _LEAST_LOG_MASS
         if not bool(outside.any()):
             return self._base
@@ -80,21 +89,25 @@ class Truncated(Wrapped):
             _base=self._base._map(function, lead),
             _lower=function(self._lower, lead),
             _upper=function(self._upper, lead),
+            _mass=None,
             _known=None,
+            _parts=None,
         )
 
     def _mean(self) -> Tensor:
         return self._moments()[0]
 
     def _variances(self) -> Variances:
-        return shared_parts(self._moments()[1], self._base._variances())
+        if self._parts is None:
+            self._parts = shared_parts(self._moments()[1], self._base._variances())
+        return self._parts
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         """Mean and variance, found once: the base's own in rows of which nothing is cut off."""
         if self._known is None:
             flat = self._flat()
             mean, variance = flat._base._mean().clone(), flat._base._variance().clone()
-            log_mass = flat._base._evaluate("_log_between", flat._lower, flat._upper)
+            log_mass = flat._mass_inside() if self._mass is None else self._mass.reshape(-1)
             cut = torch.nonzero(log_mass < -_WHOLE).squeeze(-1)
             easy = cut[log_mass[cut] > _ENOUGH_LOG_MASS]
             if self._numpy and len(easy) and flat._rows(easy)._by_subtraction(mean, variance, easy):
@@ -137,6 +150,7 @@ class Truncated(Wrapped):
             _lower=shift + factor * self._lower,
             _upper=shift + factor * self._upper,
             _known=None,
+            _parts=None,
         )
 
     def _landmarks(self, *, far: bool) -> Tensor:

@@ -24,6 +24,8 @@ _ITERATIONS = 50
 _JITTER = 1e-6
 _SMALLEST_NOISE, _LARGEST_NOISE = 1e-5, 2.0
 _CHUNK = 4096
+# Rows of a triangular matrix that are multiplied at a time, without what is zero beside them.
+_BLOCK = 256
 
 
 @final
@@ -72,7 +74,7 @@ class GaussianProcess:
         means, deviations = [], []
         for start in range(0, max(len(x), 1), _CHUNK):
             cross = self._kernel(x[start : start + _CHUNK], self.rows_[fold])
-            explained = np.square(cross @ self.factor_[fold].T).sum(axis=1)
+            explained = _squared_length(cross, self.factor_[fold])
             variance = self.amplitude_ - explained + self.noise_
             means.append(cross @ self.weight_[fold])
             deviations.append(np.sqrt(np.maximum(variance, 0.5 * self.noise_)))
@@ -112,6 +114,19 @@ class GaussianProcess:
         ).x
         self.lengths_ = np.exp(found[:d])
         self.amplitude_, self.noise_ = float(np.exp(found[d])), float(np.exp(found[d + 1]))
+
+
+def _squared_length(rows: Floats, triangle: Floats) -> Floats:
+    """‖L v‖² for each row v and a lower triangle L, about half of which is zero.
+
+    **Shape**: rows (m, n), triangle (n, n) → (m,).
+    """
+    total = np.zeros(len(rows))
+    for start in range(0, len(triangle), _BLOCK):
+        end = start + _BLOCK
+        block = rows[:, :end] @ triangle[start:end, :end].T
+        total += np.einsum("ij,ij->i", block, block)
+    return total
 
 
 def _matern(a: Tensor, b: Tensor) -> Tensor:

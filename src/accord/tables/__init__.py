@@ -10,7 +10,7 @@ from accord._files import (
     quoted,
 )
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
-from accord.tables.csv_files import TableStream
+from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
 from accord.tables.files import (
     Table,
@@ -23,8 +23,17 @@ from accord.tables.files import (
     refuse_unknown_suffix,
 )
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
-from accord.tables.problems import TableError, absent_column, listed, near_matches
-from accord.tables.schema import Column, Conformed, Schema, Surprises, check_columns, conform
+from accord.tables.problems import TableError, absent_column, check_names, listed, near_matches
+from accord.tables.schema import (
+    Column,
+    Conformed,
+    Judged,
+    Schema,
+    Surprises,
+    check_columns,
+    conform,
+    judge,
+)
 from accord.tables.suspects import Suspect, suspects
 from accord.tables.training_data import Decision, TrainingData, number_column, prepare_training
 
@@ -36,6 +45,7 @@ __all__ = [
     "Conformed",
     "DecimalMark",
     "Decision",
+    "Judged",
     "OptionError",
     "Schema",
     "Surprises",
@@ -51,6 +61,7 @@ __all__ = [
     "atomic_output",
     "atomic_outputs",
     "check_columns",
+    "check_names",
     "check_output",
     "check_outputs",
     "conform",
@@ -58,11 +69,13 @@ __all__ = [
     "file_sha256",
     "guard_formulas",
     "input_arrays",
+    "judge",
     "listed",
     "make_preprocessor",
     "near_matches",
     "number_column",
     "open_table",
+    "parse_csv",
     "prepare_training",
     "printable",
     "quoted",

@@ -71,7 +71,7 @@ def csv_stream(
         try:
             reader = _reader(_content(raw, dialect), dialect)
         except (pa.ArrowException, OSError, ValueError) as error:
-            raise _broken(path, dialect, error) from error
+            raise _broken(printable(path.name), dialect, error) from error
         yield TableStream(
             name=printable(path.name),
             columns=tuple(dialect.names),
@@ -80,6 +80,22 @@ def csv_stream(
             delimiter=dialect.delimiter,
             notes=dialect.notes,
         )
+
+
+def parse_csv(
+    content: bytes, *, name: str, encoding: str | None = None, delimiter: str | None = None
+) -> pa.Table:
+    """A CSV file's content as a table of text; ``name`` is what messages call it.
+
+    >>> parse_csv(b"a;b\\n1,5;x\\n", name="the body").to_pydict()
+    {'a': ['1,5'], 'b': ['x']}
+    """
+    dialect = _dialect(name, content[:_SAMPLE_BYTES], None, encoding, delimiter)
+    check_names(name, dialect.names)
+    try:
+        return _reader(_content(pa.BufferReader(content), dialect), dialect).read_all()
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise _broken(name, dialect, error) from error
 
 
 def csv_dialect(
@@ -93,6 +109,16 @@ def csv_dialect(
             sample: bytes = stream.read(_SAMPLE_BYTES)
     except (pa.ArrowException, OSError) as error:
         raise TableError(f"{name} cannot be decompressed ({reason(error)}).") from error
+    return _dialect(name, sample, compression, encoding, delimiter)
+
+
+def _dialect(
+    name: str,
+    sample: bytes,
+    compression: str | None,
+    encoding: str | None,
+    delimiter: str | None,
+) -> CsvDialect:
     text, taken = _decoded(name, sample, encoding)
     lines = [line for line in text.splitlines()[:50] if line.strip()][:20]
     mark = _delimiter(lines) if delimiter is None else _named_delimiter(delimiter)
@@ -284,19 +310,19 @@ def _batches(path: Path, reader: Any, dialect: CsvDialect, batch_rows: int) -> I
             for start in range(0, table.num_rows, batch_rows):
                 yield table.slice(start, batch_rows)
     except (pa.ArrowException, OSError, ValueError) as error:
-        raise _broken(path, dialect, error) from error
+        raise _broken(printable(path.name), dialect, error) from error
 
 
-def _broken(path: Path, dialect: CsvDialect, error: Exception) -> TableError:
+def _broken(name: str, dialect: CsvDialect, error: Exception) -> TableError:
     message = reason(error)
     if any(sign in message for sign in ("UTF8", "UTF-8", "codec can't decode")):
-        return _wrong_encoding(printable(path.name), dialect.encoding)
+        return _wrong_encoding(name, dialect.encoding)
     if "straddling" in message:  # Arrow's word for a row whose end it never finds
         return TableError(
-            f"{printable(path.name)} has no complete data row: it is a single line, or a quotation "
+            f"{name} has no complete data row: it is a single line, or a quotation "
             "mark is never closed. Give a file with a header line and data rows."
         )
     return TableError(
-        f"{printable(path.name)} cannot be read as a table ({message}). Check that every line has "
+        f"{name} cannot be read as a table ({message}). Check that every line has "
         f"the same number of cells, separated by {_spoken(dialect.delimiter)}, or pass --delimiter."
     )

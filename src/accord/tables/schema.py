@@ -231,10 +231,39 @@ class Conformed(NamedTuple):
     unlike: Bools
 
 
+@dataclass(frozen=True)
+class Judged:
+    """A batch in the model's form, with what is out of the ordinary kept by row.
+
+    **Shape**: X (n, columns), unlike (n,) as in :class:`Conformed`.
+    """
+
+    X: pd.DataFrame
+    unlike: Bools
+    marks: "tuple[_Marks, ...]"
+
+    def surprises(self, rows: slice = slice(None)) -> Surprises:
+        """Counts by column, of all rows or of some."""
+        return Surprises(
+            **{
+                sort: {mark.column.name: n for mark in self.marks if (n := mark.marked(sort, rows))}
+                for sort in ("missing", "infinite", "absurd", "unseen")
+            }
+        )
+
+
 def conform(
     table: pa.Table, schema: Schema, *, source: str, first_row: int = 1, strict: bool = False
 ) -> Conformed:
-    """A batch in the model's form, and what in it is out of the ordinary.
+    """A batch in the model's form, and what in it is out of the ordinary; see :func:`judge`."""
+    judged = judge(table, schema, source=source, first_row=first_row, strict=strict)
+    return Conformed(judged.X, judged.surprises(), judged.unlike)
+
+
+def judge(
+    table: pa.Table, schema: Schema, *, source: str, first_row: int = 1, strict: bool = False
+) -> Judged:
+    """A batch in the model's form, and what in it is out of the ordinary, by row.
 
     Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
     file. ``strict`` refuses infinite and absurd cells and unseen categories, by column and row.
@@ -255,7 +284,7 @@ def conform(
     if problems:
         shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" * (len(problems) > 5))
         raise TableError(f"{source} does not fit the model: {shown}. Correct these columns.")
-    return Conformed(pd.DataFrame(values), _surprises(marks), _unlike(marks, table.num_rows))
+    return Judged(pd.DataFrame(values), _unlike(marks, table.num_rows), tuple(marks))
 
 
 class _Marks(NamedTuple):
@@ -269,6 +298,10 @@ class _Marks(NamedTuple):
     infinite: Bools | None = None
     absurd: Bools | None = None
     unseen: Bools | None = None
+
+    def marked(self, sort: str, rows: slice) -> int:
+        mask: Bools | None = getattr(self, sort)
+        return 0 if mask is None else int(np.count_nonzero(mask[rows]))
 
     def problem(self, first_row: int) -> str:
         sorts = (
@@ -298,18 +331,6 @@ def _judged(column: Column, values: NDArray[Any]) -> tuple[NDArray[Any], _Marks]
     if values.dtype.kind == "f":
         values = np.clip(values, low, high)
     return values, _Marks(column, missing, infinite=infinite, absurd=absurd)
-
-
-def _surprises(marks: list[_Marks]) -> Surprises:
-    counts: dict[str, dict[str, int]] = {
-        sort: {
-            mark.column.name: int(mask.sum())
-            for mark in marks
-            if (mask := getattr(mark, sort)) is not None and mask.any()
-        }
-        for sort in ("missing", "infinite", "absurd", "unseen")
-    }
-    return Surprises(**counts)
 
 
 def _unlike(marks: list[_Marks], n_rows: int) -> Bools:

@@ -30,7 +30,13 @@ if TYPE_CHECKING:
     from accord.workflows.levels import LevelCurve
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
-    from accord.workflows.predict import PredictResult, load_model, predict_table
+    from accord.workflows.predict import (
+        PredictResult,
+        interval_names,
+        load_model,
+        predict_table,
+        prediction_columns,
+    )
     from accord.workflows.validate import ValidateResult, validate_predictions
     from accord.workflows.verdict import QUARTILES, RULE, Reliability, Use, Verdict, reliability
 
@@ -98,8 +104,10 @@ _HOMES = {
     ),
     "predict": (
         "PredictResult",
+        "interval_names",
         "load_model",
         "predict_table",
+        "prediction_columns",
     ),
     "validate": (
         "ValidateResult",
@@ -156,11 +164,13 @@ __all__ = [
     "export_dataset",
     "export_model",
     "fit_table",
+    "interval_names",
     "load_model",
     "measure_drift",
     "monitor_table",
     "parse_tolerance",
     "predict_table",
+    "prediction_columns",
     "reliability",
     "run_demo",
     "validate_predictions",

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from accord import persistence
 from accord._files import check_inputs
 from accord._progress import Progress, silent
 from accord._types import Bools
+from accord.distributions import Distribution
 from accord.tables import (
     OptionError,
     Schema,
@@ -202,13 +204,23 @@ def _predict_batch(
     """
     dist, unusual = model.answer(model.transform(X))
     unusual = unusual | unlike
+    return pa.table(prediction_columns(dist, unusual, coverages)), int(unusual.sum())
+
+
+def prediction_columns(
+    dist: Distribution, unusual: Bools, coverages: Sequence[float]
+) -> dict[str, NDArray[Any]]:
+    """What is said of each row: mean, std, interval ends, the parts of std, and the flag.
+
+    **Shape**: (n,) each.
+    """
     columns = {"mean": np.asarray(dist.mean), "std": np.asarray(dist.std)}
     for coverage in coverages:
-        lower, upper = interval_names(coverage, alone=len(coverages) == 1)
         ends = np.asarray(dist.interval(coverage))
-        columns |= {lower: ends[:, 0], upper: ends[:, 1]}
+        names = interval_names(coverage, alone=len(coverages) == 1)
+        columns |= dict(zip(names, ends.T, strict=True))
     columns |= {name: np.asarray(getattr(dist, name)) for name in _PARTS}
-    return pa.table({**columns, "unusual": unusual}), int(unusual.sum())
+    return {**columns, "unusual": unusual}
 
 
 def _output_columns(

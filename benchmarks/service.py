@@ -1,0 +1,155 @@
+"""Load on ``accord serve``: single-row requests per second, their times, CPU time and memory.
+
+    python benchmarks/service.py [--model model.accord] [--seconds 10] [--connections 48]
+
+Each connection sends its next row as soon as it has the answer to the last one. Without a model,
+one is fitted to made-up rows (eight numbers, a category and a date). The load is made by another
+process than the service, on the same machine. Times by the clock depend on what else the machine
+does; CPU time per request does so far less. With ``--seconds 600`` it is a soak: memory is printed
+every minute.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+import accord
+
+_TICK = os.sysconf("SC_CLK_TCK")
+_COMMAND = "from accord.cli import main; main()"
+
+
+def main() -> None:
+    arguments = _arguments()
+    with tempfile.TemporaryDirectory() as folder:
+        model = arguments.model or _fitted(Path(folder) / "model.accord", arguments.rows)
+        port = _free_port()
+        command = [sys.executable, "-c", _COMMAND, "serve", str(model), "--port", str(port)]
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
+            try:
+                rows = _wait(port)
+                asyncio.run(_load(port, rows, 2, arguments.connections))  # warm
+                _measure(server.pid, port, rows, arguments)
+            finally:
+                server.send_signal(signal.SIGTERM)
+        print(f"stopped with exit code {server.returncode}")
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", type=Path)
+    parser.add_argument("--rows", type=int, default=4_000, help="training rows of a made-up model")
+    parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--connections", type=int, default=48)
+    return parser.parse_args()
+
+
+def _fitted(path: Path, n: int) -> Path:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({f"x{place}": rng.normal(size=n) for place in range(8)})
+    frame["town"] = rng.choice(["Ulm", "Bonn", "Kiel"], n)
+    frame["sold"] = pd.Timestamp("2024-01-01") + pd.to_timedelta(rng.integers(0, 600, n), unit="D")
+    noise = rng.normal(size=n) * (1 + abs(frame["x2"]))
+    frame["price"] = 100 + 10 * frame["x0"] + 5 * np.sin(2 * frame["x1"]) + noise
+    accord.TableRegressor(effort="quick", random_state=0).fit(frame, "price").save(path)
+    return path
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _wait(port: int) -> list[bytes]:
+    """Example rows of the model, once it is ready: each a body."""
+    for _ in range(3_000):
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/model") as answer:
+                examples = json.load(answer)["examples"]
+            return [json.dumps([row]).encode() for row in examples]
+        except OSError:
+            time.sleep(0.1)
+    raise TimeoutError("the service did not start")
+
+
+def _measure(pid: int, port: int, rows: list[bytes], arguments: argparse.Namespace) -> None:
+    left = arguments.seconds
+    times: list[float] = []
+    errors, start = 0, time.perf_counter()
+    service, client, batches = _cpu(pid), time.process_time(), _batches(port)
+    while left > 0:
+        found, failed = asyncio.run(_load(port, rows, min(left, 60), arguments.connections))
+        times, errors, left = times + found, errors + failed, left - 60
+        print(f"after {time.perf_counter() - start:.0f} s: {_memory(pid):.0f} MB, {errors} errors")
+    seconds, n = time.perf_counter() - start, len(times)
+    service, client = _cpu(pid) - service, time.process_time() - client
+    batch_rows, batch_count = (a - b for a, b in zip(_batches(port), batches, strict=True))
+    p50, p99, worst = 1e3 * np.quantile(times, [0.5, 0.99, 1.0])
+    print(
+        f"{n / seconds:,.0f} requests/s over {arguments.connections} connections, {errors} errors"
+    )
+    print(f"times: median {p50:.1f} ms, 99 % {p99:.1f} ms, longest {worst:.0f} ms")
+    print(f"CPU per request: service {1e3 * service / n:.2f} ms, load {1e3 * client / n:.2f} ms")
+    print(f"rows per batch: {batch_rows / batch_count:.1f}")
+
+
+async def _load(
+    port: int, rows: list[bytes], seconds: float, connections: int
+) -> tuple[list[float], int]:
+    until = time.perf_counter() + seconds
+    parts = await asyncio.gather(
+        *(_connection(port, rows[place % len(rows)], until) for place in range(connections))
+    )
+    return [t for times, _ in parts for t in times], sum(failed for _, failed in parts)
+
+
+async def _connection(port: int, body: bytes, until: float) -> tuple[list[float], int]:
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    request = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+    request += b"Content-Length: %d\r\n\r\n" % len(body) + body
+    times, failed = [], 0
+    while (start := time.perf_counter()) < until:
+        writer.write(request)
+        head = await reader.readuntil(b"\r\n\r\n")
+        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
+        await reader.readexactly(length)
+        times.append(time.perf_counter() - start)
+        failed += not head.startswith(b"HTTP/1.1 200")
+    writer.close()
+    return times, failed
+
+
+def _cpu(pid: int) -> float:
+    """Seconds of processor time that a process has taken."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICK
+
+
+def _memory(pid: int) -> float:
+    """Resident megabytes."""
+    return (
+        int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
+    )
+
+
+def _batches(port: int) -> tuple[float, float]:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics") as answer:
+        lines = dict(line.rsplit(" ", 1) for line in answer.read().decode().splitlines())
+    return float(lines["accord_batch_rows_sum"]), float(lines["accord_batch_rows_count"])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,57 @@
+"""What a request may cost, and what is answered to one that may not be served."""
+
+from dataclasses import dataclass
+from typing import final
+
+from accord._checks import check_count, check_positive
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a request may cost.
+
+    Args:
+        body_bytes: Size of a request's body.
+        rows: Rows of a request for predictions.
+        explained_rows: Rows of a request for explanations, which take far longer.
+        waiting_rows: Rows that wait for their turn; beyond, requests are refused for a while.
+        seconds: Time until the answer.
+        gather_seconds: How long an idle service waits for further requests to predict together.
+        batch_rows: Rows predicted at a time; longer requests take turns with others.
+    """
+
+    body_bytes: int = 16 * 2**20
+    rows: int = 20_000
+    explained_rows: int = 100
+    waiting_rows: int = 100_000
+    seconds: float = 60.0
+    gather_seconds: float = 0.002
+    batch_rows: int = 256
+
+    def __post_init__(self) -> None:
+        for name in ("body_bytes", "rows", "explained_rows", "waiting_rows", "batch_rows"):
+            check_count(name, getattr(self, name))
+        for name in ("seconds", "gather_seconds"):
+            check_positive(name, getattr(self, name))
+
+
+@final
+class Refused(Exception):
+    """A request that is not served: the status of the answer, and a sentence."""
+
+    def __init__(self, status: int, message: str, *, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, headers or {}
+
+
+def too_many_rows(limit: int, got: int) -> Refused:
+    return Refused(413, f"a request may have at most {limit:,} rows, got {got:,}. Send fewer.")
+
+
+def busy() -> Refused:
+    message = "the service has more waiting rows than it allows. Try again in a moment."
+    return Refused(503, message, headers={"Retry-After": "1"})
+
+
+def stopping() -> Refused:
+    return Refused(503, "the service is stopping. Try again in a moment.")

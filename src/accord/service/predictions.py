@@ -1,0 +1,161 @@
+"""Rows of several requests predicted as one batch: a batch costs far more than one of its rows."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from accord._types import Floats
+from accord.service.answers import Answer
+from accord.service.bodies import BODY, Rows
+from accord.service.served import Served
+from accord.tables import Judged, TableError, judge
+from accord.workflows import prediction_columns
+
+
+@dataclass(frozen=True)
+class Question:
+    """Rows to predict, and how; ``first_row`` is their place in the request, from 1."""
+
+    served: Served
+    rows: Rows
+    coverages: tuple[float, ...]
+    strict: bool = False
+    first_row: int = 1
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+
+@dataclass(frozen=True)
+class _Understood:
+    """A question's place in the batch, in rows, and where its judged rows are."""
+
+    place: int
+    judged: Judged
+    rows: slice
+
+
+def predict_together(questions: Sequence[Question]) -> list[Answer | Exception]:
+    """An answer to each question, or what is wrong with it; none suffers from another's fault."""
+    found: dict[int, Answer | Exception] = {}
+    for served in {id(q.served): q.served for q in questions}.values():
+        own = {n: q for n, q in enumerate(questions) if q.served is served}
+        understood: list[_Understood] = []
+        for n, result in _understood(served, own).items():
+            if isinstance(result, Exception):
+                found[n] = result
+            else:
+                understood.append(result)
+        if understood:
+            found |= _answers(served, own, understood)
+    return [found[n] for n in range(len(questions))]
+
+
+def _understood(
+    served: Served, questions: dict[int, Question]
+) -> dict[int, _Understood | Exception]:
+    """Records are judged in one table, since a table costs more than its rows; others alone."""
+    together = {
+        n: q for n, q in questions.items() if isinstance(q.rows.content, list) and not q.strict
+    }
+    found = _judged_together(served, together) if together else {}
+    for n, question in questions.items():
+        if n not in found:
+            try:
+                found[n] = _Understood(n, judged_alone(question), slice(0, len(question)))
+            except TableError as error:
+                found[n] = error
+    return found
+
+
+def judged_alone(question: Question) -> Judged:
+    """The rows of one question in its model's form."""
+    content, served = question.rows.content, question.served
+    return judge(
+        served.records.table(content) if isinstance(content, list) else content,
+        served.records.schema,
+        source=BODY,
+        first_row=question.first_row,
+        strict=question.strict,
+    )
+
+
+def _judged_together(
+    served: Served, questions: dict[int, Question]
+) -> dict[int, _Understood | Exception]:
+    """Where a cell cannot be read, halves are tried: few tables, however many requests."""
+    numbers = list(questions)
+    if len(numbers) == 1:
+        (n,) = numbers
+        try:
+            return {n: _Understood(n, judged_alone(questions[n]), slice(0, len(questions[n])))}
+        except TableError as error:
+            return {n: error}
+    rows = [row for q in questions.values() for row in q.rows.content]
+    try:
+        judged = judge(served.records.table(rows), served.records.schema, source=BODY)
+    except TableError:
+        half = len(numbers) // 2
+        parts = (numbers[:half], numbers[half:])
+        return {
+            n: result
+            for part in parts
+            for n, result in _judged_together(served, {n: questions[n] for n in part}).items()
+        }
+    ends = np.cumsum([len(q) for q in questions.values()]).tolist()
+    starts = [0, *ends[:-1]]
+    return {
+        n: _Understood(n, judged, slice(start, end))
+        for n, start, end in zip(numbers, starts, ends, strict=True)
+    }
+
+
+def _answers(
+    served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
+) -> dict[int, Answer | Exception]:
+    """Predictions of all rows at once; if that fails, of halves, to find the rows at fault."""
+    try:
+        return dict(_predicted(served, questions, understood))
+    except Exception as error:
+        if len(understood) == 1:
+            return {understood[0].place: error}
+        half = len(understood) // 2
+        return _answers(served, questions, understood[:half]) | _answers(
+            served, questions, understood[half:]
+        )
+
+
+def _predicted(
+    served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
+) -> list[tuple[int, Answer]]:
+    model = served.model
+    features: dict[int, Floats] = {}
+    for item in understood:
+        if id(item.judged) not in features:
+            features[id(item.judged)] = model.transform(item.judged.X)
+    x = np.concatenate([features[id(item.judged)][item.rows] for item in understood])
+    unlike = np.concatenate([item.judged.unlike[item.rows] for item in understood])
+    dist, unusual = model.answer(x)
+    unusual = unusual | unlike
+    by_coverage: dict[tuple[float, ...], list[tuple[int, slice]]] = {}
+    start = 0
+    for number, item in enumerate(understood):
+        rows = slice(start, start := start + item.rows.stop - item.rows.start)
+        by_coverage.setdefault(questions[item.place].coverages, []).append((number, rows))
+    found = []
+    for coverages, members in by_coverage.items():
+        own = np.concatenate([np.arange(rows.start, rows.stop) for _, rows in members])
+        alone = len(by_coverage) == 1
+        columns = prediction_columns(dist if alone else dist[own], unusual[own], coverages)
+        start = 0
+        for number, rows in members:
+            item = understood[number]
+            part: dict[str, Any] = {
+                name: values[start : start + rows.stop - rows.start]
+                for name, values in columns.items()
+            }
+            start += rows.stop - rows.start
+            found.append((item.place, Answer(part, item.judged.surprises(item.rows))))
+    return found

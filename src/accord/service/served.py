@@ -1,0 +1,114 @@
+"""The model in use: loaded and tried out, and exchanged as a whole when its file changes."""
+
+import os
+import threading
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, final
+
+from accord.service.answers import Answer
+from accord.service.bodies import BODY
+from accord.service.records import Records
+from accord.tables import Judged, file_sha256, judge
+from accord.tabular import TableRegressor
+from accord.workflows import load_model, prediction_columns
+
+
+@dataclass(frozen=True)
+class Served:
+    """A model with all that answering needs; ``examples`` are rows, ``answer`` is what they get."""
+
+    model: TableRegressor
+    records: Records
+    file: str
+    sha256: str
+    loaded: datetime
+    examples: list[dict[str, Any]]
+    answer: Answer
+
+    def about(self) -> dict[str, Any]:
+        """The card, the columns and where the model comes from."""
+        schema = self.records.schema
+        return {
+            "file": self.file,
+            "sha256": self.sha256,
+            "loaded": self.loaded.isoformat(timespec="seconds"),
+            "target": schema.target,
+            "coverage": self.model.coverage,
+            "columns": [
+                {
+                    "name": column.name,
+                    "kind": column.kind,
+                    "categories": list(column.categories),
+                    "low": column.low,
+                    "high": column.high,
+                }
+                for column in schema.columns
+            ],
+            "ignored": schema.ignored,
+            "examples": self.examples,
+            "card": self.model.card_.to_dict(),
+        }
+
+
+def load_served(path: Path) -> Served:
+    """Load a model file and predict example rows with it, so that what serves is known to work."""
+    sha256 = file_sha256(path)
+    model = load_model(path)
+    records = Records(model.schema_, model.profile_)
+    examples = records.examples()
+    judged = judge(records.table(examples), records.schema, source=BODY)
+    return Served(
+        model=model,
+        records=records,
+        file=path.name,
+        sha256=sha256,
+        loaded=datetime.now(UTC),
+        examples=examples,
+        answer=_answered(model, judged),
+    )
+
+
+def _answered(model: TableRegressor, judged: Judged) -> Answer:
+    dist, unusual = model.answer(model.transform(judged.X))
+    columns = prediction_columns(dist, unusual | judged.unlike, (model.coverage,))
+    return Answer(columns, judged.surprises())
+
+
+@final
+class ModelFile:
+    """A model file and the model that was last loaded from it.
+
+    Requests keep the model that they began with; ``current`` is exchanged in one step, once a new
+    file has been loaded and tried out. A file that cannot be used leaves the old model in place.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._state = _state(path)
+        self.current = load_served(path)
+        self.reloads = 0
+        self.failure = ""
+        self._one_at_a_time = threading.Lock()
+
+    def reload(self) -> str:
+        """Load the file again if it has changed; what was done, in a sentence."""
+        with self._one_at_a_time:
+            try:
+                state = _state(self.path)
+                if state == self._state:
+                    return f"{self.path.name} has not changed: the model in use stays."
+                fresh = load_served(self.path)
+            except Exception as error:  # whatever is wrong with the file, the old model serves on
+                self.failure = " ".join(str(error).split()) or type(error).__name__
+                return f"{self.path.name} was not loaded, the old model stays: {self.failure}"
+            self.current, self._state = fresh, state
+            self.reloads, self.failure = self.reloads + 1, ""
+            return f"{self.path.name} was loaded again."
+
+
+def _state(path: Path) -> tuple[int, int, int]:
+    """What changes when a file is written anew."""
+    found = os.stat(path)
+    return found.st_mtime_ns, found.st_size, found.st_ino

@@ -1,0 +1,108 @@
+"""What the service says of itself, and how its model is exchanged."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import pytest
+from asgi_client import Call, ask
+from pydantic import TypeAdapter
+
+import accord
+from accord.service import Service
+
+
+@pytest.fixture(scope="module")
+def other_model(houses: pd.DataFrame, tmp_path_factory: Any) -> Path:
+    """A model of the same rows that knows the area alone."""
+    path: Path = tmp_path_factory.mktemp("other") / "model.accord"
+    engine = accord.DeepEnsembleRegressor(n_members=2, epochs=5, random_state=0)
+    model = accord.TableRegressor(engine=engine, random_state=0)
+    model.fit(houses[["area", "price"]], "price").save(path)
+    return path
+
+
+def test_the_description_has_the_columns_and_real_examples(
+    service: Service, houses: pd.DataFrame
+) -> None:
+    found = ask(service, Call("/openapi.json"))[0].json
+    operation = found["paths"]["/predict"]["post"]
+    row = found["components"]["schemas"]["Row"]
+    names = ["area", "age", "town", "sold", "<script>alert(1)</script>"]
+    assert row["required"] == names
+    assert row["properties"]["town"]["examples"] == [houses["town"].mode()[0]]
+    body = operation["requestBody"]["content"]["application/json"]["example"]
+    answer = operation["responses"]["200"]["content"]["application/json"]["example"]
+    (reply,) = ask(service, Call(rows=body))
+    assert reply.json["warnings"] == []
+    assert reply.json["predictions"][0]["mean"] == pytest.approx(answer["predictions"][0]["mean"])
+    text = operation["requestBody"]["content"]["text/csv"]["example"].encode()
+    assert ask(service, Call(body=text, media="text/csv"))[0].status == 200
+
+
+def test_the_card(service: Service, model_file: Path) -> None:
+    found = ask(service, Call("/model"))[0].json
+    card = accord.load(model_file).card_
+    assert found["target"] == "price"
+    assert found["card"]["held_out"] == pytest.approx(card.held_out)
+    assert [column["name"] for column in found["columns"]][:2] == ["area", "age"]
+
+
+def test_pages_ask_for_nothing_from_elsewhere(service: Service) -> None:
+    for reply in ask(service, Call("/"), Call("/docs")):
+        assert reply.status == 200
+        page = reply.body.decode().replace("http://www.w3.org/2000/svg", "")
+        assert "http:" not in page
+        assert "https:" not in page
+        assert "default-src 'none'" in reply.headers["content-security-policy"]
+
+
+def test_metrics_count_what_happened(model_file: Path, rows: list[dict[str, Any]]) -> None:
+    fresh = Service(model_file)
+    fresh.open()
+    ask(fresh, Call(rows=rows), Call(rows=[{}]), Call("/some/path"))
+    text = ask(fresh, Call("/metrics"))[0].body.decode()
+    fresh.close()
+    values = dict(line.rsplit(" ", 1) for line in text.splitlines() if line[0] != "#")
+    assert values['accord_requests_total{path="/predict",status="200"}'] == "1"
+    assert values['accord_requests_total{path="/predict",status="422"}'] == "1"
+    assert values['accord_requests_total{path="other",status="404"}'] == "1"
+    assert values["accord_rows_predicted_total"] == "5"
+    assert values['accord_request_seconds_bucket{path="/predict",le="+Inf"}'] == "2"
+    assert values["accord_ready"] == "1.0"
+    assert TypeAdapter(dict[str, float]).validate_python(values)
+
+
+def test_a_closed_service_is_alive_but_not_ready(
+    model_file: Path, rows: list[dict[str, Any]]
+) -> None:
+    closed = Service(model_file)
+    alive, ready, refused = ask(closed, Call("/health"), Call("/ready"), Call(rows=rows))
+    assert [alive.status, ready.status, refused.status] == [200, 503, 503]
+
+
+def test_a_changed_file_is_loaded_and_a_broken_one_is_not(
+    model_file: Path, other_model: Path, rows: list[dict[str, Any]], tmp_path: Path
+) -> None:
+    path = tmp_path / "model.accord"
+    path.write_bytes(model_file.read_bytes())
+    service = Service(path)
+    service.open()
+    assert "has not changed" in service.file.reload()
+    before = service.model
+    path.write_bytes(model_file.read_bytes()[:-100])
+    assert "the old model stays" in service.file.reload()
+    assert service.model is before
+    assert ask(service, Call(rows=rows))[0].status == 200
+    gauges = service.gauges()
+    assert gauges["accord_model_reload_failed"][1] == 1
+    path.write_bytes(other_model.read_bytes())
+    assert "was loaded again" in service.file.reload()
+    assert service.gauges()["accord_model_reload_failed"][1] == 0
+    old, new = ask(service, Call(rows=rows), Call(rows=[{"area": 100.0}]))
+    schema = ask(service, Call("/openapi.json"))[0].json["components"]["schemas"]["Row"]
+    service.close()
+    assert [old.status, new.status] == [422, 200]
+    assert json.dumps(schema).count("area") >= 1
+    assert list(schema["required"]) == ["area"]
