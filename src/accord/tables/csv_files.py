@@ -295,6 +295,7 @@ def _reader(raw: Any, dialect: CsvDialect) -> Any:
             block_size=_BLOCK_BYTES + _BLOCK_BYTES_PER_COLUMN * len(dialect.names),
             column_names=dialect.names,
             skip_rows_after_names=dialect.skip,
+            use_threads=False,  # with several, errors do not say in which row
         ),
         parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
         convert_options=pacsv.ConvertOptions(
