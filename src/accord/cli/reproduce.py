@@ -57,17 +57,18 @@ def reproduce(
     """
     from contextlib import nullcontext
 
-    from accord.paper import STUDIES, TerminalProgress, group_sentences, write_whole
+    from accord.paper import OWN_STUDIES, STUDIES, TerminalProgress, group_sentences, write_whole
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
     from accord.tables import OptionError, listed
 
-    known = [study.name for study in STUDIES]
+    everything = (*STUDIES, *OWN_STUDIES)
+    known = [study.name for study in everything]
     if listing and as_json:
-        terminal.print_json({"studies": {study.name: _as_data(study) for study in STUDIES}})
+        terminal.print_json({"studies": {study.name: _as_data(study) for study in everything}})
         return
     if listing:
-        click.echo("\n\n".join(_as_text(study) for study in STUDIES))
+        click.echo("\n\n".join(_as_text(study) for study in everything))
         return
     if unknown := [name for name in studies if name not in (*known, "all")]:
         raise OptionError(f"studies must be among {listed(known)}, got {listed(unknown)}.")

@@ -10,7 +10,13 @@ from accord.estimators.modules import ModuleRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.together import fit_together
-from accord.estimators.tolerance import ToleranceCurve, stated_half_width, target_knowledge
+from accord.estimators.tolerance import (
+    ToleranceCurve,
+    choose,
+    inner_splits,
+    stated_half_width,
+    target_knowledge,
+)
 
 __all__ = [
     "PRESETS",
@@ -26,7 +32,9 @@ __all__ = [
     "PBPRegressor",
     "ToleranceCurve",
     "Uncertainty",
+    "choose",
     "fit_together",
+    "inner_splits",
     "stated_half_width",
     "target_knowledge",
     "target_names",

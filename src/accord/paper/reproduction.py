@@ -11,33 +11,47 @@ from pathlib import Path
 from typing import Any
 
 from accord._version import __version__
-from accord.datasets import load
+from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import Verdict, counted, to_csv
 from accord.paper.records import LIBRARIES, RecordStore, write_whole
 from accord.paper.results import Results
 from accord.paper.runner import Listener, Silent, duration, run
+from accord.paper.shift import study as shift
 from accord.paper.study import Study
 from accord.paper.tables import Table
 
-__all__ = ["STUDIES", "Drawn", "Part", "Reproduction", "StudyCost", "reproduce", "study_named"]
+__all__ = [
+    "OWN_STUDIES",
+    "STUDIES",
+    "Drawn",
+    "Part",
+    "Reproduction",
+    "StudyCost",
+    "reproduce",
+    "study_named",
+]
 
 STUDIES: tuple[Study, ...] = tuple(
     module.STUDY for module in (toy, table1, calibration, table2, table3, discussion, expansion)
 )
+"""Those of the paper, which ``"all"`` means."""
+OWN_STUDIES: tuple[Study, ...] = (shift.STUDY,)
+"""Those of questions that the paper does not ask."""
 
 
 def study_named(name: str) -> Study:
-    """A study by name.
+    """A study by name, the paper's or ours.
 
     Example:
         >>> study_named("table3").title
         'Table 3: test NLL on the most anomalous tenth'
     """
-    for study in STUDIES:
+    studies = (*STUDIES, *OWN_STUDIES)
+    for study in studies:
         if study.name == name:
             return study
-    known = ", ".join(study.name for study in STUDIES)
+    known = ", ".join(study.name for study in studies)
     raise ValueError(f"study must be one of {known}, got {name!r}.")
 
 
@@ -111,7 +125,8 @@ def reproduce(
     that is malformed is named, set aside and made again.
 
     Args:
-        studies: Names of :data:`~accord.paper.STUDIES`, or ``"all"``.
+        studies: Names of :data:`~accord.paper.STUDIES` or :data:`~accord.paper.OWN_STUDIES`, or
+            ``"all"`` for the former.
         folder: Where tables, figures, verdicts and the summary go.
         records: Where the per-split records go; ``records`` in ``folder`` unless given.
         quick: Fewer splits: minutes instead of hours.
@@ -130,7 +145,7 @@ def reproduce(
     for path in aside:
         listener.said(f"{path.with_suffix('.json')} is no whole record: kept as {path.name}.")
     workers = jobs or os.cpu_count() or 1
-    for dataset in dict.fromkeys(stack.dataset for stack in left):
+    for dataset in dict.fromkeys(stack.dataset for stack in left if stack.dataset in names()):
         load(dataset)  # fetched once, here, where a missing file stops everything with one error
     listener.planned(left, done=len(stacks) - len(left), jobs=workers)
     failed = tuple(s.label for s in run(left, store.folder, jobs=workers, listener=listener))
