@@ -78,6 +78,17 @@ def test_page_holds_claims_tables_and_figures(outcome: Reproduction, folder: Pat
     assert "](figures/figure1.svg)" in page
 
 
+def test_tables_that_a_study_no_longer_has_are_removed(outcome: Reproduction, folder: Path) -> None:
+    old, other = (folder / "tables" / name for name in ("figure1-old.csv", "table1-nll.md"))
+    for path in (old, other):
+        path.write_text("of an earlier run")
+    reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1)
+    assert not old.exists()
+    assert other.exists(), "another study's"
+    assert (folder / "tables" / "figure1.csv").exists()
+    other.unlink()
+
+
 def test_second_run_has_nothing_to_do(outcome: Reproduction, folder: Path) -> None:
     heard = Heard()
     again = reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)

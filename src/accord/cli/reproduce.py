@@ -47,6 +47,9 @@ def reproduce(
 ) -> None:
     """Run studies of the paper, or all of them, and compare with what was published.
 
+    'shift' is a study of ours, beyond the paper, and runs only if it is named: how far the
+    default can be trusted on rows unlike its training rows.
+
     A stopped run goes on where it was: run the same command again.
 
     \b
@@ -54,6 +57,7 @@ def reproduce(
       accord reproduce --list
       accord reproduce --quick
       accord reproduce table1 table3 --folder results
+      accord reproduce shift --folder shift
     """
     from contextlib import nullcontext
 
@@ -93,12 +97,19 @@ def reproduce(
 
 def _as_data(study: "Study") -> dict[str, Any]:
     departures = [{"paper": d.paper, "ours": d.ours, "why": d.why} for d in study.departures]
-    return {"title": study.title, "about": study.about, "departures": departures}
+    return {
+        "title": study.title,
+        "about": study.about,
+        "departures": departures,
+        "terms": list(study.terms),
+    }
 
 
 def _as_text(study: "Study") -> str:
-    """A study's name and title, and its departures as paper, ours, why."""
+    """A study's name and title, and its departures as paper, ours, why, or its terms."""
     lines = [f"{study.name}  {study.title}"]
+    for term in study.terms:
+        lines += textwrap.wrap(term, 96, initial_indent="  - ", subsequent_indent="    ")
     for departure in study.departures:
         for word, text in (
             ("paper", departure.paper),

@@ -83,6 +83,11 @@ class Part:
     beyond: tuple[Verdict, ...]
     figures: tuple[Drawn, ...]
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the paper asks nothing of the kind."""
+        return bool(self.study.terms)
+
 
 @dataclass(frozen=True)
 class Reproduction:
@@ -105,8 +110,20 @@ class Reproduction:
 
     @property
     def beyond(self) -> tuple[Verdict, ...]:
-        """Verdicts on what it does not say: other recipes, the local tolerance."""
+        """Verdicts on what it does not say: other recipes, local tolerances, questions of ours."""
         return tuple(verdict for part in self.parts for verdict in part.beyond)
+
+    @property
+    def beyond_the_paper(self) -> tuple[Verdict, ...]:
+        """Those that the paper's own studies end with; a study of ours has its verdicts in it."""
+        return tuple(v for part in self.parts if not part.is_ours for v in part.beyond)
+
+    @property
+    def title(self) -> str:
+        """What all of it is about."""
+        if len(self.parts) == 1 and self.parts[0].is_ours:
+            return self.parts[0].study.title
+        return "The paper's tables and figures, ours beside the published"
 
 
 def reproduce(
@@ -154,9 +171,8 @@ def reproduce(
     outcome = _outcome(chosen, results, target, quick, failed, " ".join(codes))
     _write(outcome, target)
     for cost in outcome.costs:
-        listener.said(
-            f"{cost.study}: {cost.networks:,} networks in {duration(cost.seconds)} of one core."
-        )
+        networks = f"{cost.networks:,} networks in " if cost.networks else ""
+        listener.said(f"{cost.study}: {networks}{duration(cost.seconds)} of one core.")
     return outcome
 
 
@@ -210,10 +226,21 @@ def _write(outcome: Reproduction, folder: Path) -> None:
     for table in outcome.tables:
         write_whole(folder / "tables" / f"{table.name}.csv", table.to_csv())
         write_whole(folder / "tables" / f"{table.name}.md", table.to_markdown())
+    for part in outcome.parts:
+        _remove_old_tables(part, folder / "tables")
     write_whole(folder / "verdicts.csv", to_csv(outcome.claims, outcome.beyond))
     text = json.dumps(outcome.summary, indent=1, ensure_ascii=False) + "\n"
     write_whole(folder / "summary.json", text)
     write_whole(folder / "README.md", markdown_page(outcome))
+
+
+def _remove_old_tables(part: Part, folder: Path) -> None:
+    """Remove a study's tables of an earlier run, known by their names, that it no longer has."""
+    written = {table.name for table in part.tables}
+    for path in [*folder.glob("*.csv"), *folder.glob("*.md")]:
+        own = path.stem == part.study.name or path.stem.startswith(f"{part.study.name}-")
+        if own and path.stem not in written:
+            path.unlink()
 
 
 def _summary(

@@ -88,6 +88,8 @@ def _stacks_on(group: Group, dataset: str, quick: bool) -> list[Stack]:
     if any(model.chosen_once for model in group.models):
         first = n_splits
     code = _code(group)
+    if group.answered_by is not None:  # nothing is trained together
+        return [Stack(group, dataset, (split,), code) for split in range(n_splits)]
     stacks = [Stack(group, dataset, tuple(range(first)), code)] if first else []
     if first < n_splits:
         stacks += _cut(Stack(group, dataset, tuple(range(first, n_splits)), code))

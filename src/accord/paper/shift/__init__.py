@@ -2,5 +2,6 @@
 
 :mod:`~accord.paper.shift.families` says which rows, :mod:`~accord.paper.shift.methods` which
 methods, :mod:`~accord.paper.shift.scores` what is measured, :mod:`~accord.paper.shift.controls`
-what must change nothing, and :mod:`~accord.paper.shift.study` shows and judges it.
+what must change nothing, :mod:`~accord.paper.shift.plan` on which sets;
+:mod:`~accord.paper.shift.shown` shows it, :mod:`~accord.paper.shift.verdicts` judges it.
 """

@@ -16,10 +16,9 @@ from accord.paper.shift.methods import ACCORD, EFFORT
 from accord.paper.study import Answer
 from accord.portfolio import PortfolioRegressor
 
-__all__ = ["CONTROLS", "DATASETS", "GROUP", "SHIFT", "answered"]
+__all__ = ["ADDED", "CONTROLS", "GROUP", "SHIFT", "SHIFTED", "SHUFFLED", "answered"]
 
 GROUP = "controls"
-DATASETS = ("boston", "concrete", "energy", "kin8nm", "power", "yacht")
 SHIFTED, SHUFFLED, ADDED = "shifted noise column", "shuffled noise column", "five noise columns"
 CONTROLS = (SHIFTED, SHUFFLED, ADDED)
 # How far the column moves, in its standard deviations.
