@@ -100,7 +100,7 @@ def markdown_page(outcome: "Reproduction") -> str:
         f"# {outcome.title}",
         "\n".join(f"- {sentence}" for sentence in group_sentences(outcome.parts)),
         *(claims if outcome.claims else []),
-        *(text for part in outcome.parts for text in _study(part)),
+        *(text for part in outcome.parts for text in _study(part) if text[3:] != outcome.title),
         *(beyond if outcome.beyond_the_paper else []),
         "## How it was made",
         f"By `accord reproduce` on {summary['date']} ({summary['protocol']} protocol): {versions}.",
@@ -129,7 +129,7 @@ def _study(part: "Part") -> list[str]:
     opening = [f"## {part.study.title}", part.study.about]
     if part.is_ours:  # the answer first, then how it came about
         terms = "\n".join(f"- {term}" for term in part.study.terms)
-        return [*opening, *evidence, *figures, terms, *tables]
+        return [*opening, *evidence, *figures, "### How it is set up", terms, *tables]
     return [*opening, _table(departures), *tables, *evidence, *figures]
 
 

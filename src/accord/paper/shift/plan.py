@@ -1,7 +1,9 @@
 """On which sets each family of shift is tried.
 
-Every set has outliers and, for time, one of gap, tail and cluster in turn. Groups need a column
-that says which rows belong together, and time needs days.
+Every set has outliers and one or two of gap, tail and cluster. Groups need a column that says which
+rows belong together, and time needs days. Where conformal prediction has fewer than 49 rows to
+learn from, it has no finite quantile at one per cent: the sets Autos and Servo, below 200 rows, are
+left out, and so is Yacht where a third of its rows would be held out.
 """
 
 from accord.paper import published, sets
@@ -9,25 +11,28 @@ from accord.paper.shift.families import GROUP_COLUMNS, RANDOM
 
 __all__ = ["CONTROLLED", "FAMILIES", "SETS", "STOCKS"]
 
-SETS = (*published.datasets("table3"), *sets.DEVELOPMENT)
+_TOO_SMALL = ("autos", "servo")
+SETS = tuple(
+    name for name in (*published.datasets("table3"), *sets.DEVELOPMENT) if name not in _TOO_SMALL
+)
 STOCKS = "google"
 CONTROLLED = ("concrete", "energy", "kin8nm", "yacht")
-# no column of these has a middle or tails
-_NO_MIDDLE = ("servo", "solar")
-
-
-def _in_turn(family: int) -> tuple[str, ...]:
-    """A third of the sets; those without a middle are left to the clusters, the last in turn."""
-    turns = {name: place % 3 for place, name in enumerate(SETS)}
-    return tuple(n for n in SETS if (2 if n in _NO_MIDDLE else turns[n]) == family)
-
 
 FAMILIES: dict[str, tuple[str, ...]] = {
     "outliers": SETS,
-    "gap": _in_turn(0),
-    "tail": _in_turn(1),
-    "cluster": _in_turn(2),
-    "group": tuple(GROUP_COLUMNS),
+    "gap": (
+        *("boston", "concrete", "energy", "kin8nm", "power", "protein", "wine"),
+        *("airfoil", "pumadyn32nm"),
+    ),
+    "tail": (
+        *("boston", "concrete", "kin8nm", "naval", "power", "wine", "yacht"),
+        "tamielectric",
+    ),
+    "cluster": (
+        *("concrete", "energy", "kin8nm", "power", "wine"),
+        *("elevators", "skillcraft", "solar"),
+    ),
+    "group": tuple(name for name in GROUP_COLUMNS if name not in _TOO_SMALL),
     "time": (STOCKS,),
     RANDOM: SETS,
 }

@@ -5,7 +5,7 @@ from math import nan
 
 import numpy as np
 
-from accord._types import Floats
+from accord._types import Floats, Indices
 from accord.paper.results import Estimate, Results
 from accord.paper.sets import title
 from accord.paper.shift import controls
@@ -258,12 +258,26 @@ def _rows(results: Results, method: str, curve: str) -> Floats:
     return np.concatenate([np.array(record.curves[curve]) for record in found.values()])
 
 
+def _deciles(results: Results) -> Indices:
+    """0 to 9 for each row of all splits, by its distance among the rows of its set.
+
+    Sets differ in how hard they are: all of them are in every decile.
+    """
+    distance = _rows(results, ACCORD, "distance")
+    found = records(results, ACCORD, tuple(FAMILIES))
+    names = [place[1] for place, record in found.items() for _ in record.curves["distance"]]
+    decile = np.empty(len(distance), dtype=np.intp)
+    for name in set(names):
+        own = np.flatnonzero(np.array(names) == name)
+        nearest_first = own[np.argsort(distance[own], kind="stable")]
+        decile[nearest_first] = np.arange(len(own)) * 10 // len(own)
+    return decile
+
+
 def _by_distance(results: Results) -> Drawing:
     from accord import plots
 
-    distance = _rows(results, ACCORD, "distance")
-    decile = np.empty(len(distance), dtype=int)
-    decile[np.argsort(distance, kind="stable")] = np.arange(len(distance)) * 10 // len(distance)
+    decile = _deciles(results)
     fig, (left, right) = plots.figure(1, 2, width=10.0, height=4.4)
     deciles = np.arange(1, 11)
     for number, method in enumerate(_DRAWN):
@@ -282,8 +296,9 @@ def _by_distance(results: Results) -> Drawing:
         ax.set_xticks(deciles)
     plots.legend(left, loc="lower left")
     words = (
-        f"Coverage and median width of 90 % intervals by decile of distance, {len(distance):,} "
-        "test rows of all splits, random ones included; 1 is the nearest decile"
+        f"Coverage and median width of 90 % intervals by decile of distance, {len(decile):,} test "
+        "rows of all splits, random ones included; deciles are of each set's own rows, 1 is the "
+        "nearest"
     )
     return ("shift-distance", fig, words)
 
@@ -302,7 +317,7 @@ def _retention(results: Results) -> Drawing:
     ax.set(
         title="error of the rows that are kept, surest first",
         xlabel="rows kept, %",
-        ylabel="mean error, in that of all rows",
+        ylabel="mean error, in that of the method's rows",
     )
     plots.legend(ax, loc="best")
     words = (
