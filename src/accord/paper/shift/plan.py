@@ -2,8 +2,8 @@
 
 Every set has outliers and one or two of gap, tail and cluster. Groups need a column that says which
 rows belong together, and time needs days. Where conformal prediction has fewer than 49 rows to
-learn from, it has no finite quantile at one per cent: the sets Autos and Servo, below 200 rows, are
-left out, and so is Yacht where a third of its rows would be held out.
+learn from, its quantile at one per cent is infinite, and no CRPS can be had by quantiles: Autos and
+Servo, below 200 rows, are left out, and so are the cluster and the gap of Yacht.
 """
 
 from accord.paper import published, sets
