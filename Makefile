@@ -33,9 +33,11 @@ $(VENV)/.installed-docs: $(VENV)/.installed
 docs: $(VENV)/.installed-docs
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html
 
-# The paper's tables and figures, in up to two hours; stopped, it goes on where it was.
+# The paper's tables and figures in up to two hours, and the study of shifts in a quarter of an
+# hour; stopped, it goes on where it was.
 results: $(VENV)/.installed
 	$(BIN)/accord reproduce all --folder results --records .records
+	$(BIN)/accord reproduce shift --folder results/shift --records .records
 	$(BIN)/python -m accord.paper.page README.md results
 
 format: $(VENV)/.installed-test

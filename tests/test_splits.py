@@ -12,12 +12,15 @@ from accord.splits import (
     GapSplit,
     OutlierSplit,
     TailSplit,
+    cluster_split,
     gap_split,
+    group_split,
     groups_of_copies,
     outlier_split,
     shift,
     standard_splits,
     tail_split,
+    time_split,
 )
 
 
@@ -229,3 +232,56 @@ def test_a_row_with_more_copies_than_a_part_holds_is_no_copy(of) -> None:
 
 def test_two_equal_rows_can_still_be_parted() -> None:
     assert groups_of_copies(np.ones((2, 1)), [1.0, 1.0]).tolist() == [0, 1]
+
+
+class TestClusterSplit:
+    def test_holds_out_a_planted_cluster_whole(self, cloud: np.ndarray) -> None:
+        planted = cloud.copy()
+        planted[150:] += [1e3, 0.0, 0.0]  # a scale of its own: features are standardised
+        train, test = cluster_split(planted, n_clusters=2, cluster=1, random_state=0)
+        np.testing.assert_array_equal(test, np.arange(150, 200))
+        assert_partition(train, test, 200)
+
+    def test_clusters_are_numbered_by_size_and_share_the_rows(self, cloud: np.ndarray) -> None:
+        parts = [cluster_split(cloud, cluster=k, random_state=0)[1] for k in range(5)]
+        sizes = [len(part) for part in parts]
+        assert sizes == sorted(sizes, reverse=True)
+        np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(200))
+
+    @pytest.mark.parametrize("options", [{"n_clusters": 1}, {"cluster": 5}, {"cluster": -1}])
+    def test_impossible_clusters_are_refused(
+        self, cloud: np.ndarray, options: dict[str, int]
+    ) -> None:
+        with pytest.raises(ValueError, match="n_clusters must lie between"):
+            cluster_split(cloud, **options)
+
+
+class TestGroupSplit:
+    def test_no_row_of_the_group_is_left(self) -> None:
+        groups = np.array([3, 1, 3, 2, 1])
+        train, test = group_split(groups, group=3)
+        assert set(groups[test]) == {3}
+        assert set(groups[train]) == {1, 2}
+        assert_partition(train, test, 5)
+
+    @pytest.mark.parametrize(("groups", "group"), [([1, 2], 3), ([1, 1], 1)])
+    def test_a_group_of_no_or_all_rows_is_refused(self, groups: list[int], group: int) -> None:
+        with pytest.raises(ValueError, match="one of several groups"):
+            group_split(groups, group=group)
+
+
+class TestTimeSplit:
+    def test_everything_held_out_is_later(self) -> None:
+        time = np.random.default_rng(0).permutation(100)
+        train, test = time_split(time, fraction=0.2)
+        assert time[train].max() < time[test].min()
+        assert len(test) == 20
+
+    def test_dates_are_ordered_and_one_moment_stays_together(self) -> None:
+        days = pd.to_datetime(["2020-01-03", "2020-01-01", "2020-01-02", "2020-01-03"])
+        train, test = time_split(days, fraction=0.25)
+        assert (train.tolist(), test.tolist()) == ([1, 2], [0, 3])
+
+    def test_one_moment_is_refused(self) -> None:
+        with pytest.raises(ValueError, match="earlier rows to train on"):
+            time_split([1, 1, 1, 1], fraction=0.25)

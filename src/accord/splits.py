@@ -2,10 +2,11 @@
 
 A model judged on random held-out rows is judged where it has data. The splits here also hold out
 rows that are *unusual* (:func:`outlier_split`), that lie *between* the others (:func:`gap_split`)
-or *beyond* them (:func:`tail_split`), and :func:`shift` says how far the targets moved. Each is a
-function that gives one ``(train, test)`` pair of sorted row numbers, and a scikit-learn splitter
-for :func:`~sklearn.model_selection.cross_val_score`. :func:`groups_of_copies` finds rows that have
-to stay together.
+or *beyond* them (:func:`tail_split`), that are of another *kind* (:func:`cluster_split`,
+:func:`group_split`) or *later* (:func:`time_split`), and :func:`shift` says how far the targets
+moved. Each is a function that gives one ``(train, test)`` pair of sorted row numbers; the first
+three are scikit-learn splitters for :func:`~sklearn.model_selection.cross_val_score`, too.
+:func:`groups_of_copies` finds rows that have to stay together.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,12 +24,15 @@ __all__ = [
     "OutlierSplit",
     "Shift",
     "TailSplit",
+    "cluster_split",
     "gap_split",
+    "group_split",
     "groups_of_copies",
     "outlier_split",
     "shift",
     "standard_splits",
     "tail_split",
+    "time_split",
 ]
 
 Split = tuple[Indices, Indices]
@@ -137,6 +141,74 @@ def tail_split(
     n_lower = {"lower": n_test, "upper": 0, "both": n_test // 2}[side]
     n_upper = n_test - n_lower
     return _pair(len(order), np.concatenate([order[:n_lower], order[len(order) - n_upper :]]))
+
+
+def cluster_split(
+    X: ArrayLike, *, n_clusters: int = 5, cluster: int = 0, random_state: Seed = None
+) -> Split:
+    """Hold out one cluster of rows: does the model know a kind of row that it has not seen?
+
+    The clusters are those of k-means in standardised features, numbered from the largest on.
+
+    Args:
+        X: Features.
+        n_clusters: Number of clusters.
+        cluster: Which of them is held out; 0 is the largest.
+        random_state: Seed of the first centres.
+
+    **Shape**: X (N, d); train and test sorted.
+
+    Example:
+        >>> cluster_split([[0.0], [0.1], [0.2], [9.0], [9.1]], n_clusters=2, random_state=0)
+        (array([3, 4]), array([0, 1, 2]))
+    """
+    features = _features(X)
+    if not (2 <= n_clusters <= len(features) and 0 <= cluster < n_clusters):
+        got = f"n_clusters={n_clusters}, cluster={cluster} of {len(features)} rows"
+        raise ValueError(f"n_clusters must lie between 2 and the rows, cluster below, got {got}.")
+    deviation = features.std(axis=0)
+    scaled = (features - features.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
+    from sklearn.cluster import KMeans  # slow to import, and predicting needs no split
+
+    found = KMeans(n_clusters, n_init=4, random_state=random_state).fit_predict(scaled)
+    largest_first = np.argsort(-np.bincount(found, minlength=n_clusters), kind="stable")
+    return group_split(found, group=largest_first[cluster])
+
+
+def group_split(groups: ArrayLike, *, group: Any) -> Split:
+    """Hold out all rows of one group: another site, another person, another machine.
+
+    **Shape**: groups (N,), any values; train and test sorted.
+
+    Example:
+        >>> group_split(["north", "south", "north"], group="south")
+        (array([0, 2]), array([1]))
+    """
+    own = np.asarray(groups) == group
+    if own.all() or not own.any():
+        raise ValueError(
+            f"group must be one of several groups, got {group!r}: {own.sum()} of {len(own)} rows."
+        )
+    return np.flatnonzero(~own), np.flatnonzero(own)
+
+
+def time_split(time: ArrayLike, *, fraction: float = 0.1) -> Split:
+    """Hold out the latest rows, as the future is; rows of one moment stay together.
+
+    **Shape**: time (N,), any values that can be ordered; train and test sorted.
+
+    Example:
+        >>> time_split([2021, 2020, 2022, 2022], fraction=0.25)
+        (array([0, 1]), array([2, 3]))
+    """
+    moments = np.asarray(time)
+    first = np.sort(moments)[len(moments) - _held_out(len(moments), fraction)]
+    if first == moments.min():
+        raise ValueError(
+            f"time must leave earlier rows to train on, got {len(np.unique(moments))} moments, "
+            f"of which the last {fraction:g} of the rows reach back to the first."
+        )
+    return _pair(len(moments), np.flatnonzero(moments >= first))
 
 
 @dataclass(frozen=True)

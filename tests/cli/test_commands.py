@@ -627,6 +627,7 @@ def test_reproduce_lists_its_studies(run: Run) -> None:
     assert "paper: AdamW with rate 3e-4" in shown
     listed = json.loads(run("reproduce", "--list", "--json").stdout)["studies"]
     assert set(listed["table2"]["departures"][0]) == {"paper", "ours", "why"}
+    assert listed["shift"]["terms"][0].startswith("Frozen before: nothing is tuned here.")
     assert run("reproduce", "table9").exit_code == 2
 
 

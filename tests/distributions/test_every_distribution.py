@@ -200,3 +200,12 @@ def test_it_prints_itself_in_a_few_words(name: str) -> None:
     assert repr(dist).startswith(type(dist).__name__ + "(")
     many = dist[np.zeros(10_000, dtype=int)]
     assert len(repr(many)) < 400
+
+
+@every
+def test_quantiles_never_cross_and_come_in_the_order_asked_for(name: str) -> None:
+    dist = EVERY[name](0.0, 1.0)
+    close = 0.3 + np.arange(40) * 1e-17 + np.arange(40) // 8 * 1e-16  # nothing but rounding apart
+    assert np.all(np.diff(dist.quantile(np.sort(close)), axis=-1) >= 0)
+    shuffled = dist.quantile([0.9, 0.1, 0.5])
+    np.testing.assert_array_equal(shuffled, dist.quantile([0.1, 0.5, 0.9])[..., [2, 0, 1]])

@@ -47,6 +47,9 @@ def reproduce(
 ) -> None:
     """Run studies of the paper, or all of them, and compare with what was published.
 
+    'shift' is a study of ours, beyond the paper, and runs only if it is named: how far the
+    default can be trusted on rows unlike its training rows.
+
     A stopped run goes on where it was: run the same command again.
 
     \b
@@ -54,20 +57,22 @@ def reproduce(
       accord reproduce --list
       accord reproduce --quick
       accord reproduce table1 table3 --folder results
+      accord reproduce shift --folder shift
     """
     from contextlib import nullcontext
 
-    from accord.paper import STUDIES, TerminalProgress, group_sentences, write_whole
+    from accord.paper import OWN_STUDIES, STUDIES, TerminalProgress, group_sentences, write_whole
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
     from accord.tables import OptionError, listed
 
-    known = [study.name for study in STUDIES]
+    everything = (*STUDIES, *OWN_STUDIES)
+    known = [study.name for study in everything]
     if listing and as_json:
-        terminal.print_json({"studies": {study.name: _as_data(study) for study in STUDIES}})
+        terminal.print_json({"studies": {study.name: _as_data(study) for study in everything}})
         return
     if listing:
-        click.echo("\n\n".join(_as_text(study) for study in STUDIES))
+        click.echo("\n\n".join(_as_text(study) for study in everything))
         return
     if unknown := [name for name in studies if name not in (*known, "all")]:
         raise OptionError(f"studies must be among {listed(known)}, got {listed(unknown)}.")
@@ -92,12 +97,19 @@ def reproduce(
 
 def _as_data(study: "Study") -> dict[str, Any]:
     departures = [{"paper": d.paper, "ours": d.ours, "why": d.why} for d in study.departures]
-    return {"title": study.title, "about": study.about, "departures": departures}
+    return {
+        "title": study.title,
+        "about": study.about,
+        "departures": departures,
+        "terms": list(study.terms),
+    }
 
 
 def _as_text(study: "Study") -> str:
-    """A study's name and title, and its departures as paper, ours, why."""
+    """A study's name and title, and its departures as paper, ours, why, or its terms."""
     lines = [f"{study.name}  {study.title}"]
+    for term in study.terms:
+        lines += textwrap.wrap(term, 96, initial_indent="  - ", subsequent_indent="    ")
     for departure in study.departures:
         for word, text in (
             ("paper", departure.paper),

@@ -285,6 +285,8 @@ class Distribution(Batch):
     def quantile(self, alpha: Values) -> Values:
         """The smallest y with P(Y ≤ y) ≥ alpha.
 
+        Those of larger levels are never smaller, not even by rounding.
+
         **Shape**: a scalar ``alpha`` gives ``shape``, levels ``(K,)`` give ``(*shape, K)``.
 
         >>> from accord.distributions import Normal
@@ -299,7 +301,9 @@ class Distribution(Batch):
                 f"alpha must be a scalar or one-dimensional, got shape {tuple(levels.shape)}. "
                 "Pass the levels as one list; every row answers all of them."
             )
-        quantiles = self._quantiles(levels.reshape(-1), 1 - levels.reshape(-1))
+        rising = levels.reshape(-1).sort()
+        quantiles = self._quantiles(rising.values, 1 - rising.values).cummax(-1).values
+        quantiles = quantiles[..., rising.indices.argsort()]
         return self._answer(quantiles if levels.ndim else quantiles[..., 0])
 
     def interval(self, coverage: float) -> Values:

@@ -14,6 +14,8 @@ from accord.estimators.together import fit_together
 from accord.estimators.tolerance import (
     ToleranceCurve,
     check_tolerance,
+    choose,
+    inner_splits,
     stated_half_width,
     target_knowledge,
 )
@@ -34,7 +36,9 @@ __all__ = [
     "ToleranceCurve",
     "Uncertainty",
     "check_tolerance",
+    "choose",
     "fit_together",
+    "inner_splits",
     "stated_half_width",
     "target_knowledge",
     "target_names",

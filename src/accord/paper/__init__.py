@@ -12,7 +12,14 @@ if TYPE_CHECKING:
     from accord.paper.page import BEYOND, claim_grid, group_sentences
     from accord.paper.published import Figure, figure
     from accord.paper.records import write_whole
-    from accord.paper.reproduction import STUDIES, Reproduction, StudyCost, reproduce, study_named
+    from accord.paper.reproduction import (
+        OWN_STUDIES,
+        STUDIES,
+        Reproduction,
+        StudyCost,
+        reproduce,
+        study_named,
+    )
     from accord.paper.results import MeanOverSplits, standard_errors_apart
     from accord.paper.runner import Listener, TerminalProgress, duration
     from accord.paper.study import Departure, Study
@@ -25,6 +32,7 @@ _EXPORTS = {
     "MeanOverSplits": "results",
     "Figure": "published",
     "Listener": "runner",
+    "OWN_STUDIES": "reproduction",
     "RULE": "claims",
     "Reproduction": "reproduction",
     "STUDIES": "reproduction",
@@ -45,6 +53,7 @@ _EXPORTS = {
 
 __all__ = [
     "BEYOND",
+    "OWN_STUDIES",
     "RULE",
     "STUDIES",
     "Departure",

@@ -68,11 +68,15 @@ def group_sentences(parts: Sequence["StudyResult"]) -> list[str]:
     """
     sentences = []
     for part in parts:
+        where = part.study.title.split(":")[0]
+        if part.is_ours:
+            answer = f"{_holding(part.beyond, 'claims hold')}."
+            sentences.append(f"{where}. {part.study.asks} {answer}")
+            continue
         printed, smoothed = (
             [verdict for verdict in part.claims if verdict.predictive == predictive.name]
             for predictive in (AS_PRINTED, SMOOTHED)
         )
-        where = part.study.title.split(":")[0]
         answer = f"As printed, {_holding(printed, 'claims hold')}; smoothed, {_holding(smoothed)}."
         sentences.append(f"{where}. {part.study.asks} {answer}")
     return sentences
@@ -90,17 +94,14 @@ def markdown_page(outcome: "Reproduction") -> str:
     """Verdicts at a glance, then study by study, then what it took."""
     summary = outcome.summary
     versions = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
-    grid = claim_grid(outcome.claims)
+    claims = ["## The paper's claims", _grid(claim_grid(outcome.claims)), RULE]
+    beyond = ["## Beyond the paper", BEYOND, _evidence(outcome.beyond_the_paper)]
     parts = [
-        "# The paper's tables and figures, ours beside the published",
+        f"# {outcome.title}",
         "\n".join(f"- {sentence}" for sentence in group_sentences(outcome.parts)),
-        "## The paper's claims",
-        _grid(grid),
-        RULE,
-        *(text for part in outcome.parts for text in _study(part)),
-        "## Beyond the paper",
-        BEYOND,
-        _evidence(outcome.beyond),
+        *(claims if outcome.claims else []),
+        *(text for part in outcome.parts for text in _study(part) if text[3:] != outcome.title),
+        *(beyond if outcome.beyond_the_paper else []),
         "## How it was made",
         f"By `accord reproduce` on {summary['date']} ({summary['protocol']} protocol): {versions}.",
         _costs(outcome),
@@ -122,15 +123,14 @@ def _grid(rows: Sequence[Row]) -> str:
 def _study(part: "StudyResult") -> list[str]:
     departures = [["paper says", "we do", "why"]]
     departures += [[d.paper, d.ours, d.why] for d in part.study.departures]
-    return [
-        f"## {part.study.title}",
-        part.study.about,
-        _table(departures),
-        *(table.to_markdown().rstrip() for table in part.tables),
-        "Evidence for the verdicts:",
-        _evidence(part.claims),
-        *(f"![{figure.words}](figures/{figure.name}.svg)" for figure in part.figures),
-    ]
+    tables = [table.to_markdown().rstrip() for table in part.tables]
+    evidence = ["Evidence for the verdicts:", _evidence(part.claims or part.beyond)]
+    figures = [f"![{figure.words}](figures/{figure.name}.svg)" for figure in part.figures]
+    opening = [f"## {part.study.title}", part.study.about]
+    if part.is_ours:  # the answer first, then how it came about
+        terms = "\n".join(f"- {term}" for term in part.study.terms)
+        return [*opening, *evidence, *figures, "### How it is set up", terms, *tables]
+    return [*opening, _table(departures), *tables, *evidence, *figures]
 
 
 def _evidence(verdicts: Sequence[JudgedClaim]) -> str:

@@ -11,16 +11,18 @@ from pathlib import Path
 from typing import Any
 
 from accord._version import __version__
-from accord.datasets import load
+from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import JudgedClaim, counted, to_csv
 from accord.paper.records import LIBRARIES, RecordStore, write_whole
 from accord.paper.results import Results
 from accord.paper.runner import Listener, Silent, duration, run
+from accord.paper.shift import study as shift
 from accord.paper.study import Study
 from accord.paper.tables import ResultTable
 
 __all__ = [
+    "OWN_STUDIES",
     "STUDIES",
     "Drawn",
     "Reproduction",
@@ -33,19 +35,23 @@ __all__ = [
 STUDIES: tuple[Study, ...] = tuple(
     module.STUDY for module in (toy, table1, calibration, table2, table3, discussion, expansion)
 )
+"""Those of the paper, which ``"all"`` means."""
+OWN_STUDIES: tuple[Study, ...] = (shift.STUDY,)
+"""Those of questions that the paper does not ask."""
 
 
 def study_named(name: str) -> Study:
-    """A study by name.
+    """A study by name, the paper's or ours.
 
     Example:
         >>> study_named("table3").title
         'Table 3: test NLL on the most anomalous tenth'
     """
-    for study in STUDIES:
+    studies = (*STUDIES, *OWN_STUDIES)
+    for study in studies:
         if study.name == name:
             return study
-    known = ", ".join(study.name for study in STUDIES)
+    known = ", ".join(study.name for study in studies)
     raise ValueError(f"study must be one of {known}, got {name!r}.")
 
 
@@ -83,6 +89,11 @@ class StudyResult:
         tables = [f"tables/{table.name}.{end}" for table in self.tables for end in ("csv", "md")]
         return tables + [f"figures/{d.name}.{end}" for d in self.figures for end in ("svg", "png")]
 
+    @property
+    def is_ours(self) -> bool:
+        """Whether the paper asks nothing of the kind."""
+        return bool(self.study.terms)
+
 
 @dataclass(frozen=True)
 class Reproduction:
@@ -105,8 +116,20 @@ class Reproduction:
 
     @property
     def beyond(self) -> tuple[JudgedClaim, ...]:
-        """Verdicts on what it does not say: other recipes, the local tolerance."""
+        """Verdicts on what it does not say: other recipes, local tolerances, questions of ours."""
         return tuple(verdict for part in self.parts for verdict in part.beyond)
+
+    @property
+    def beyond_the_paper(self) -> tuple[JudgedClaim, ...]:
+        """Those that the paper's own studies end with; a study of ours has its verdicts in it."""
+        return tuple(v for part in self.parts if not part.is_ours for v in part.beyond)
+
+    @property
+    def title(self) -> str:
+        """What all of it is about."""
+        if len(self.parts) == 1 and self.parts[0].is_ours:
+            return self.parts[0].study.title
+        return "The paper's tables and figures, ours beside the published"
 
 
 def reproduce(
@@ -126,7 +149,8 @@ def reproduce(
     wrote for one of these studies, and this one no longer writes, are removed.
 
     Args:
-        studies: Names of :data:`~accord.paper.STUDIES`, or ``"all"``.
+        studies: Names of :data:`~accord.paper.STUDIES` or :data:`~accord.paper.OWN_STUDIES`, or
+            ``"all"`` for the former.
         folder: Where tables, figures, verdicts and the summary go.
         records: Where the per-split records go; ``records`` in ``folder`` unless given.
         quick: Fewer splits: minutes instead of hours.
@@ -145,7 +169,7 @@ def reproduce(
     for path in aside:
         listener.said(f"{path.with_suffix('.json')} is no whole record: kept as {path.name}.")
     workers = jobs or os.cpu_count() or 1
-    for dataset in dict.fromkeys(stack.dataset for stack in left):
+    for dataset in dict.fromkeys(stack.dataset for stack in left if stack.dataset in names()):
         load(dataset)  # fetched once, here, where a missing file stops everything with one error
     listener.planned(left, done=len(stacks) - len(left), jobs=workers)
     failed = tuple(s.label for s in run(left, store.folder, jobs=workers, listener=listener))
@@ -155,9 +179,8 @@ def reproduce(
     outcome.summary["files"] = _without_stale(outcome.parts, target)
     _write(outcome, target)
     for cost in outcome.costs:
-        listener.said(
-            f"{cost.study}: {cost.networks:,} networks in {duration(cost.seconds)} of one core."
-        )
+        networks = f"{cost.networks:,} networks in " if cost.networks else ""
+        listener.said(f"{cost.study}: {networks}{duration(cost.seconds)} of one core.")
     return outcome
 
 

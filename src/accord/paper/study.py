@@ -1,13 +1,13 @@
 """What a study is: data, methods with all their settings, splits, and how its results are shown.
 
-A study is one table or figure of the paper and has one module, which holds its runs (``GROUPS``),
-its departures from the paper, its tables, claims and figures. Everything here is plain values; what
-is trained is decided by :mod:`accord.paper.stacks`.
+A study is one table or figure of the paper, or a question of ours, and has one module, which holds
+its runs (``GROUPS``), its departures from the paper, its tables, claims and figures. Everything
+here is plain values; what is trained is decided by :mod:`accord.paper.stacks`.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from accord._types import Floats
 from accord.datasets import info
@@ -29,6 +29,7 @@ __all__ = [
     "SCORED",
     "SMOOTHED",
     "SMOOTHING",
+    "Answer",
     "Departure",
     "Drawing",
     "Group",
@@ -38,13 +39,25 @@ __all__ = [
     "Source",
     "Study",
     "StudyModel",
+    "Work",
 ]
 
 LARGE = 5_000  # rows
 Settings = Mapping[str, Any]
-Scheme = Literal["standard", "outlier", "holdout", "toy", "formula"]
-Formula = Callable[[], tuple[dict[str, float], dict[str, Floats]]]
+Scheme = Literal["standard", "outlier", "holdout", "toy", "own"]
 Drawing = tuple[str, "Figure", str]  # name, figure, what it shows in words
+
+
+class Answer(NamedTuple):
+    """What a method gives on one split: measures, curves for the figures, and notes."""
+
+    measures: Mapping[str, float]
+    curves: Mapping[str, Floats]
+    notes: Mapping[str, Any] = {}
+
+
+# From a group's name, a dataset and a split to the answers by method and recipe.
+Work = Callable[[str, str, int], Mapping[tuple[str, str], Answer]]
 
 
 @dataclass(frozen=True)
@@ -111,7 +124,7 @@ class Protocol:
     - ``"outlier"``: the most anomalous tenth is held out, one forest seed per split;
     - ``"holdout"``: the dataset's own test rows, one network seed per split;
     - ``"toy"``: a fresh draw of the cubic per split, tested on a grid against the truth;
-    - ``"formula"``: nothing is trained.
+    - ``"own"``: what the group's own function makes of a dataset and a split.
 
     ``splits`` counts them in the full protocol and ``quick_splits`` in the quick one; both may be
     replaced on single datasets. ``keep_predictions`` records the predictions for figures.
@@ -131,8 +144,9 @@ class Group:
     """Models that are trained together as one stack, and recorded together.
 
     A study may list groups of another one, whose records it then reads as well. The quick protocol
-    leaves out ``slow`` groups on datasets of many rows (``LARGE`` and more). ``formula`` gives
-    measures and curves where nothing is trained.
+    leaves out ``slow`` groups on datasets of many rows (``LARGE`` and more). A group whose
+    models are no estimators of accord's, or none at all, has a function ``answered_by`` in their
+    place; it answers by method and recipe.
     """
 
     study: str
@@ -140,7 +154,7 @@ class Group:
     protocol: Protocol
     models: tuple[StudyModel, ...]
     slow: bool = False
-    formula: Formula | None = None
+    answered_by: Work | None = None
 
     def n_splits(self, dataset: str, *, quick: bool) -> int:
         """How many splits the group gets on a dataset."""
@@ -196,10 +210,11 @@ def _nothing(results: "Results") -> Sequence[Any]:
 
 @dataclass(frozen=True)
 class Study:
-    """One table or figure of the paper.
+    """One table or figure of the paper, or a question of ours.
 
     ``asks`` is the question behind its claims. ``claims`` judges what the paper says, on the
-    paper's method; ``beyond`` what it does not say.
+    paper's method; ``beyond`` what it does not say. ``terms`` say how a study of ours was set up,
+    as ``departures`` do for one of the paper's.
     """
 
     name: str
@@ -209,6 +224,7 @@ class Study:
     departures: tuple[Departure, ...]
     groups: tuple[Group, ...]
     tables: Callable[["Results"], Sequence["ResultTable"]]
-    claims: Callable[["Results"], Iterable["JudgedClaim"]]
+    claims: Callable[["Results"], Iterable["JudgedClaim"]] = _nothing
     beyond: Callable[["Results"], Iterable["JudgedClaim"]] = _nothing
     figures: Callable[["Results"], Sequence[Drawing]] = _nothing
+    terms: tuple[str, ...] = ()
