@@ -81,7 +81,7 @@ def decided(
     """Whether a quantity lies between two bounds, by its confidence interval.
 
     Example:
-        >>> decided(Estimate(1.0, 0.1, 20), below=2.0), decided(Estimate(1.9, 0.1, 20), below=2.0)
+        >>> decided(MeanOverSplits(1.0, 0.1, 20), below=2.0), decided(MeanOverSplits(1.9, 0.1, 20), below=2.0)
         ('holds', 'undecided')
     """
     if estimate is None:

@@ -32,8 +32,8 @@ class MeanOverSplits:
         """Mean and standard error s/√n of per-split values.
 
         Example:
-            >>> Estimate.over([1.0, 2.0, 3.0])
-            Estimate(value=2.0, error=0.577..., n=3)
+            >>> MeanOverSplits.over([1.0, 2.0, 3.0])
+            MeanOverSplits(value=2.0, error=0.577..., n=3)
         """
         sample = np.asarray(values, dtype=np.float64)
         error = float(sample.std(ddof=1)) / sqrt(len(sample)) if len(sample) > 1 else nan
@@ -45,7 +45,7 @@ def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> MeanOve
 
     Example:
         >>> paired_difference([2.0, 12.0], [1.0, 11.0])
-        Estimate(value=1.0, error=0.0, n=2)
+        MeanOverSplits(value=1.0, error=0.0, n=2)
     """
     if len(ours) != len(theirs):
         raise ValueError(f"both sides must have the same splits, got {len(ours)}, {len(theirs)}.")
@@ -60,7 +60,7 @@ def standard_errors_apart(ours: MeanOverSplits, printed: Figure) -> float:
     without an error as our mean does. NaN where our own error is unknown (a single split).
 
     Example:
-        >>> round(standard_errors_apart(Estimate(2.6, 0.06, 20), Figure(2.5, 0.08, 2)), 2)
+        >>> round(standard_errors_apart(MeanOverSplits(2.6, 0.06, 20), Figure(2.5, 0.08, 2)), 2)
         1.0
     """
     theirs = printed.error

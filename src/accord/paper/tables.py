@@ -210,7 +210,7 @@ def formatted(number: MeanOverSplits | Figure | None, decimals: int | None = Non
     """A number with its standard error, as the paper prints them.
 
     Example:
-        >>> formatted(Estimate(2.4567, 0.0612, 20)), formatted(Figure(5.13, None, 2))
+        >>> formatted(MeanOverSplits(2.4567, 0.0612, 20)), formatted(Figure(5.13, None, 2))
         ('2.46 ± 0.06', '5.13')
     """
     if number is None:
