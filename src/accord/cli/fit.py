@@ -137,6 +137,7 @@ _ROLES = {
 )
 @options.ignore
 @options.use
+@options.category
 @click.option(
     "--max-rows",
     type=click.IntRange(min=20),
@@ -183,7 +184,7 @@ def fit(
         table,
         [(role, settings[name]) for name, role in _ROLES.items()]
         + [("ignored", name) for name in settings["ignore"]]
-        + [("used", name) for name in settings["use"]],
+        + [("used", name) for name in (*settings["use"], *settings["category"])],
         encoding=settings["encoding"],
         delimiter=settings["delimiter"],
     )

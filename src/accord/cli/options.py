@@ -174,6 +174,13 @@ use = click.option(
     help="A column to be used although it looks like a row number or an identifier; may be "
     "repeated.",
 )
+category = click.option(
+    "--category",
+    multiple=True,
+    metavar="COLUMN",
+    shell_complete=complete_column,
+    help="A column of numbers that are names of kinds (postcodes, types); may be repeated.",
+)
 strict = click.option(
     "--strict",
     is_flag=True,

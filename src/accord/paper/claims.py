@@ -81,8 +81,8 @@ def decided(
     """Whether a quantity lies between two bounds, by its confidence interval.
 
     Example:
-        >>> decided(MeanOverSplits(1.0, 0.1, 20), below=2.0), decided(MeanOverSplits(1.9, 0.1, 20), below=2.0)
-        ('holds', 'undecided')
+        >>> [decided(MeanOverSplits(mean, 0.1, 20), below=2.0) for mean in (1.0, 1.9)]
+        ['holds', 'undecided']
     """
     if estimate is None:
         return "not run"

@@ -78,7 +78,8 @@ class CellFormat:
     """How a column's cells are written.
 
     ``unit`` is a sign that stands beside the numbers, ``date_format`` None means ISO 8601, and
-    ``missing_tokens`` are words that mean "missing" in this column only.
+    ``missing_tokens`` are words that mean "missing" in this column only. ``by_request`` categories
+    may also be written as numbers: 12 and 12.0 are the category "12".
     """
 
     kind: CellKind
@@ -86,6 +87,7 @@ class CellFormat:
     unit: str = ""
     date_format: str | None = None
     missing_tokens: tuple[str, ...] = ()
+    by_request: bool = False
 
     def remark(self) -> str:
         """What a person should know about how the cells are read, or nothing."""
@@ -372,7 +374,19 @@ def _date(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
     return np.asarray(moments.dt.tz_localize(None), dtype="datetime64[us]")
 
 
+def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Whole numbers without a decimal point, everything else as it is written."""
+    if pa.types.is_floating(column.type):
+        whole = pc.equal(column, pc.round(column))
+        column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, column.type))
+        if pc.all(whole).as_py():
+            column = pc.cast(column, pa.int64(), safe=False)
+    return pc.cast(column, pa.string())
+
+
 def _category(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
+    if cells.by_request and not is_text(column.type):
+        column = _as_names(column)
     if not is_text(column.type):
         raise UnreadableCells(f"must hold text, not {column.type}")
     return np.asarray(column.to_pandas().to_numpy(dtype=object))

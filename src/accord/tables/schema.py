@@ -114,15 +114,19 @@ def infer_column(
     *,
     decimal: DecimalMark | None = None,
     insist: bool = False,
+    category: bool = False,
 ) -> Inferred:
     """What a training column holds, and whether the model uses it.
 
-    ``insist`` uses a column that would be left out as a row number or as a name of each row.
+    ``insist`` uses a column that would be left out as a row number or as a name of each row;
+    ``category`` takes its values for names, whatever they look like.
     """
     nothing: NDArray[Any] = np.empty(0)
     if cells.null_count == len(cells):
         return Inferred(None, "every value is missing", nothing)
     found = detect(cells, decimal=decimal)
+    if category:
+        insist, found = True, CellFormat("category", by_request=True)
     if found is None:
         return Inferred(None, f"a column of type {cells.type} cannot be used", nothing)
     values = convert(cells, found)

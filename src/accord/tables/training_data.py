@@ -70,10 +70,11 @@ def prepare_training(
     upper_column: str | None = None,
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
+    category: Sequence[str] = (),
 ) -> TrainingData:
     """Find column types, set unusable columns and rows aside, and say so.
 
-    ``ignore`` and ``use`` overrule what is decided about a column.
+    ``ignore``, ``use`` and ``category`` overrule what is decided about a column.
     """
     roles = {
         "target": target,
@@ -82,9 +83,9 @@ def prepare_training(
         "upper bound": upper_column,
     }
     given = {role: name for role, name in roles.items() if name is not None}
-    _check_roles(table, given, ignore, use)
+    _check_roles(table, given, ignore, [*use, *category])
     numbers = {role: number_column(table, role, name) for role, name in given.items()}
-    return _assemble(table, given, numbers, ignore, use)
+    return _assemble(table, given, numbers, ignore, use, category)
 
 
 def _check_roles(
@@ -114,6 +115,7 @@ def _assemble(
     numbers: dict[str, Floats],
     ignore: Sequence[str],
     use: Sequence[str],
+    category: Sequence[str],
 ) -> TrainingData:
     y, exact, lower, upper = _targets(table, given, numbers)
     tolerance = numbers.get("tolerance")
@@ -129,7 +131,7 @@ def _assemble(
     rows = table.numbers_of(kept)
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
-    found = _features(table, data, rows, given, ignore, use)
+    found = _features(table, data, rows, given, ignore, use, category)
     notes = [*table.notes, *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given["target"], usable, y), *found.notes]
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
@@ -293,6 +295,7 @@ def _features(
     given: dict[str, str],
     ignore: Sequence[str],
     use: Sequence[str],
+    category: Sequence[str],
 ) -> _Features:
     values: dict[str, NDArray[Any]] = {}
     columns: list[Column] = []
@@ -305,10 +308,16 @@ def _features(
         if name in ignored:
             decisions.append(Decision(name, False, ignored[name]))
             continue
-        found = infer_column(name, data.column(name), decimal=table.decimal, insist=name in use)
+        found = infer_column(
+            name,
+            data.column(name),
+            decimal=table.decimal,
+            insist=name in use,
+            category=name in category,
+        )
         notes += _column_notes(name, found, rows)
         if found.column is None:
-            if name in use:
+            if name in use or name in category:
                 raise OptionError(
                     f"column {quoted(name)} cannot be used: {found.reason}. Leave it out."
                 )

@@ -86,6 +86,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         time: A column that orders the rows: they are held out in blocks of time.
         ignore: Columns not to be used.
         use: Columns to be used although they look like row numbers or names of rows.
+        category: Columns of numbers that are names of kinds, such as postcodes or machine types.
         max_rows: Of a file with more rows, a random sample of so many is read: files may be larger
             than memory. A frame or an array is used whole.
         random_state: The same number gives the same model.
@@ -123,6 +124,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         time: str | None = None,
         ignore: Sequence[str] = (),
         use: Sequence[str] = (),
+        category: Sequence[str] = (),
         max_rows: int = 1_000_000,
         random_state: int | None = None,
     ) -> None:
@@ -136,6 +138,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.time = time
         self.ignore = ignore
         self.use = use
+        self.category = category
         self.max_rows = max_rows
         self.random_state = random_state
 
@@ -178,6 +181,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             upper_column=roles.get("upper"),
             ignore=list(dict.fromkeys(ignored)),
             use=self.use,
+            category=self.category,
         )
         self._schema = data.schema.to_dict()
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
@@ -410,7 +414,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_engine(self.get_params(deep=False))
         check_probability("coverage", self.coverage, strict=True)
         check_count("max_rows", self.max_rows, minimum=20)
-        for name in ("ignore", "use"):
+        for name in ("ignore", "use", "category"):
             value = getattr(self, name)
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")

@@ -136,6 +136,7 @@ def fit_table(
     upper_column: str | None = None,
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
+    category: Sequence[str] = (),
     max_rows: int = 1_000_000,
     seed: int = 0,
     encoding: str | None = None,
@@ -187,6 +188,7 @@ def fit_table(
         time=time_column,
         ignore=tuple(ignore),
         use=tuple(use),
+        category=tuple(category),
         max_rows=max_rows,
         random_state=seed,
     )
