@@ -100,7 +100,11 @@ def markdown_page(outcome: "Reproduction") -> str:
         f"# {outcome.title}",
         "\n".join(f"- {sentence}" for sentence in group_sentences(outcome.parts)),
         *(claims if outcome.claims else []),
-        *(text for part in outcome.parts for text in _study(part) if text[3:] != outcome.title),
+        *(
+            "## What was found" if text[3:] == outcome.title else text
+            for part in outcome.parts
+            for text in _study(part)
+        ),
         *(beyond if outcome.beyond_the_paper else []),
         "## How it was made",
         f"By `accord reproduce` on {summary['date']} ({summary['protocol']} protocol): {versions}.",

@@ -26,6 +26,8 @@ _DEPTH = 5
 # Rows whose places in all trees fit in the processor's cache.
 _CHUNK = 256
 _SMALLEST_SQUARE = 1e-8
+# Bins of all columns together: on wide tables, each column has fewer.
+_MOST_BINS, _FEWEST_BINS = 100_000, 16
 
 
 @final
@@ -148,6 +150,7 @@ class BoostingModel:
         self, booster: "HistGradientBoostingRegressor", rows: ScaledRows, y: Floats, own: Indices
     ) -> Trees:
         x = self.encoding_(rows.x[own])
+        booster.set_params(max_bins=int(np.clip(_MOST_BINS // x.shape[1], _FEWEST_BINS, 255)))
         return Trees(booster.fit(x, y[own], sample_weight=rows.weight[own]))
 
 
