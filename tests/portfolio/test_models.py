@@ -129,6 +129,8 @@ def test_a_wide_table_is_not_encoded_and_tries_less() -> None:
     recipes = recipes_for("standard", wide, Z)
     assert [r.name for r in recipes] == ["line", "short", "mixture", "trees"]
     assert all(r.bins == 0 and r.seeds == 1 for r in recipes if isinstance(r, NetworkRecipe))
+    wider = np.tile(wide, 3)
+    assert [r.name for r in recipes_for("standard", wider, Z)] == ["line", "short", "mixture"]
     narrow = recipes_for("standard", wide[:, :100], Z)
     assert {r.bins for r in narrow if isinstance(r, NetworkRecipe)} == {0, 16}
 

@@ -148,7 +148,7 @@ _MOST_INPUTS, _FEWEST_BINS = 2_000, 4
 # Where there is no room for any, what lives from its encoding or from few features is not tried.
 _FOR_WIDE = ("line", "short", "mixture")
 _GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 60
-_TREES_ROWS = 100
+_TREES_ROWS, _TREES_FEATURES = 100, 2_000
 
 
 def recipes_for(
@@ -172,7 +172,7 @@ def recipes_for(
         about = "as mixture, of the logarithm of the target"
         networks.append(replace(networks[-1], name="logarithm", about=about, transform="log"))
     recipes: list[Recipe] = list(networks)
-    if effort != "quick" and not censored and n >= _TREES_ROWS:
+    if effort != "quick" and not censored and n >= _TREES_ROWS and d <= _TREES_FEATURES:
         recipes.append(BoostingRecipe())
     small = n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_FEATURES
     if small and not censored and np.ptp(y) > 0:
