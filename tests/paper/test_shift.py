@@ -39,7 +39,7 @@ class TestFamilies:
     def test_six_and_at_least_forty_splits(self) -> None:
         assert len(SHIFTS) == 6
         assert sum(len(FAMILIES[name]) for name in SHIFTS) + len(families.MOMENTS) - 1 >= 40
-        assert len(SETS) == 15
+        assert len(SETS) == 17
         for name in SETS:
             assert any(name in FAMILIES[family] for family in ("gap", "tail", "cluster")), name
 
