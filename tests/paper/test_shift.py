@@ -282,7 +282,7 @@ def test_sets_are_the_units_of_the_test() -> None:
 
     found = compared(invented(level), methods.ACCORD, methods.DEEP, "nll")
     assert found is not None
-    assert (found.lower, found.n_sets) == (len(families.MOMENTS), 16)
+    assert (found.lower, found.n_sets) == (len(families.MOMENTS), 18)
     assert found.p_sets > 0.3, "one set of sixteen is no evidence"
 
 
