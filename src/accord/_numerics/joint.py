@@ -18,7 +18,6 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import qmc
 from torch import Tensor
 
 from accord._numerics.family import StandardFamily
@@ -103,6 +102,8 @@ def _gauss(n_outputs: int, n_nodes: int) -> Points:
 def _sobol(n_outputs: int, n_points: int, seed: int = 0) -> Points:
     """About ``n_points`` points: a Sobol net, shifted at random several times."""
     exponent = max(0, math.ceil(math.log2(max(1, n_points / _SHIFTS))))
+    from scipy.stats import qmc  # a second to import, which a prediction can do without
+
     net = qmc.Sobol(max(1, n_outputs - 1), scramble=False).random_base2(exponent)
     shifts = np.random.default_rng(seed).uniform(size=(_SHIFTS, 1, net.shape[1]))
     unit = np.clip(((net + shifts) % 1.0).reshape(-1, net.shape[1]), 2.0**-40, 1 - 2.0**-40)
