@@ -5,7 +5,14 @@ import pytest
 from scipy import integrate, stats
 
 from accord.distributions import Log, Mixture, Normal, StudentT, Transformed, with_moments
-from accord.export import NORMAL, Group, MixtureGraph, NotExportableError, StudentCurve, curve_of
+from accord.export import (
+    NORMAL,
+    CurveGroup,
+    MixtureGraph,
+    NotExportableError,
+    StudentCurve,
+    curve_of,
+)
 
 PEERS = {
     ("normal", None): stats.norm(),
@@ -61,9 +68,9 @@ def mixture_of(x, *, knot: float) -> MixtureGraph:
     weight = [x.graph.real([[share]]) for share in (0.3, 0.4, 0.3)]
     return MixtureGraph(
         [
-            Group(NORMAL, one[0], one[1], weight[0]),
-            Group(StudentCurve(3.0), one[2], one[3], weight[1]),
-            Group(NORMAL, one[4], one[5], weight[2], knot=knot),
+            CurveGroup(NORMAL, one[0], one[1], weight[0]),
+            CurveGroup(StudentCurve(3.0), one[2], one[3], weight[1]),
+            CurveGroup(NORMAL, one[4], one[5], weight[2], knot=knot),
         ]
     )
 
@@ -107,7 +114,10 @@ def test_separate_modes_do_not_hide_a_quantile(values_of) -> None:
     def answer(value):
         one = [value.take([place], 1) for place in range(4)]
         half = value.graph.real([[0.5]])
-        groups = [Group(NORMAL, one[0], one[1], half), Group(NORMAL, one[2], one[3], half)]
+        groups = [
+            CurveGroup(NORMAL, one[0], one[1], half),
+            CurveGroup(NORMAL, one[2], one[3], half),
+        ]
         return MixtureGraph(groups).quantiles(np.array([0.25, 0.4999]), np.array([1.0, -1.0]))
 
     (found,) = values_of(answer, x, (2,))

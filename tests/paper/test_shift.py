@@ -18,7 +18,7 @@ from accord.paper.reproduction import Reproduction, StudyResult
 from accord.paper.results import Results
 from accord.paper.shift import controls, families, methods
 from accord.paper.shift.comparison import compared
-from accord.paper.shift.families import RANDOM, SHIFTS, Case
+from accord.paper.shift.families import RANDOM, SHIFTS, ShiftedCase
 from accord.paper.shift.laplace import last_layer, posterior_variance, prior_precision
 from accord.paper.shift.plan import FAMILIES, SETS, STOCKS
 from accord.paper.shift.scores import answer, auroc, retention
@@ -131,7 +131,7 @@ class TestLaplace:
 class TestMethods:
     def test_marginal_is_the_targets_own(self) -> None:
         y = np.random.default_rng(0).gamma(2.0, size=2000)
-        case = Case(y[:, None], y, np.zeros((3, 1)), np.zeros(3))
+        case = ShiftedCase(y[:, None], y, np.zeros((3, 1)), np.zeros(3))
         [dist] = methods._marginal(case, 0).values()
         np.testing.assert_allclose(dist.mean, y.mean(), rtol=0.02)
         np.testing.assert_allclose(np.asarray(dist.cdf(1.0)), np.mean(y <= 1.0), atol=0.03)
@@ -150,7 +150,7 @@ class TestMethods:
         random = np.random.default_rng(0)
         X = random.normal(size=(110, 2))
         y = X[:, 0] + 0.1 * random.normal(size=110)
-        case = Case(X[:100], y[:100], X[100:], y[100:])
+        case = ShiftedCase(X[:100], y[:100], X[100:], y[100:])
         found = {
             name: answer(case, dist, seconds=seconds)
             for name, dist, seconds in methods.predictions(case, seed=0)
@@ -320,7 +320,7 @@ def test_controls_measure_the_growth_of_widths(monkeypatch: pytest.MonkeyPatch) 
         def predict_dist(self, X: np.ndarray) -> Normal:
             return Normal(np.zeros(len(X)), 10.0 + X[:, -1])
 
-    case = Case(np.zeros((9, 1)), np.zeros(9), np.zeros((400, 1)), np.zeros(400))
+    case = ShiftedCase(np.zeros((9, 1)), np.zeros(9), np.zeros((400, 1)), np.zeros(400))
     monkeypatch.setattr(controls, "case", lambda *place: case)
     monkeypatch.setattr(controls, "PortfolioRegressor", Follower)
     found = {

@@ -9,9 +9,9 @@ from accord.estimators.predictive import Combine
 from accord.estimators.tolerance import CHOICES, EDGE
 from accord.export import (
     NORMAL,
-    Answer,
     Curve,
-    Group,
+    CurveGroup,
+    GraphAnswer,
     MixtureGraph,
     Value,
     affine,
@@ -37,15 +37,15 @@ def _moments(model: NetworkEnsembleRegressor, form: Heads, x: Value) -> tuple[Va
 
 def _answer(
     curve: Curve, mean: Value, std: Value, combine: Combine, members: int, eps: Value | None = None
-) -> Answer:
+) -> GraphAnswer:
     """The uniform mixture of the members, or the Gaussian with its moments."""
     weight = mean.graph.real(np.full((1, members), 1 / members))
-    group = Group(curve, mean, std / np.sqrt(curve.variance), weight, half_width=eps)
+    group = CurveGroup(curve, mean, std / np.sqrt(curve.variance), weight, half_width=eps)
     mixture = MixtureGraph([group])
     if combine == "moments":
         one = mean.graph.real(np.ones((1, 1)))
-        mixture = MixtureGraph([Group(NORMAL, *mixture.moments(), one)])
-    return Answer(mixture)
+        mixture = MixtureGraph([CurveGroup(NORMAL, *mixture.moments(), one)])
+    return GraphAnswer(mixture)
 
 
 def _several_targets(model: NetworkEnsembleRegressor) -> list[str]:
@@ -54,7 +54,7 @@ def _several_targets(model: NetworkEnsembleRegressor) -> list[str]:
 
 
 @states(DeepEnsembleRegressor, obstacles=_several_targets)
-def state_deep_ensemble(model: DeepEnsembleRegressor, x: Value) -> Answer:
+def state_deep_ensemble(model: DeepEnsembleRegressor, x: Value) -> GraphAnswer:
     form = Heads(model.mean_head, model.variance_head, model.variance_floor)
     mean, std = _moments(model, form, x)
     return _answer(NORMAL, mean, std, model.combine, len(model.parameters_[0]))
@@ -68,7 +68,7 @@ def _bvm_obstacles(model: BVMRegressor) -> list[str]:
 
 
 @states(BVMRegressor, obstacles=_bvm_obstacles)
-def state_bvm(model: BVMRegressor, x: Value) -> Answer:
+def state_bvm(model: BVMRegressor, x: Value) -> GraphAnswer:
     form = Heads(model.mean_head, model.variance_head, model.variance_floor)
     mean, std = _moments(model, form, x)
     curve, members = curve_of(model.family, model.df), len(model.parameters_[0])

@@ -8,20 +8,20 @@ package (``parts`` has the table of them). ``model`` puts them together.
 from accord.export.curves import NORMAL, BoundedCurve, Curve, StudentCurve, between, curve_of
 from accord.export.file import Description, import_onnx, read_description, write
 from accord.export.graph import Array, Graph, Value, joined
-from accord.export.mixture import Group, MixtureGraph
-from accord.export.model import Answer, central_tails, export_estimator, write_answer
+from accord.export.mixture import CurveGroup, MixtureGraph
+from accord.export.model import GraphAnswer, central_tails, export_estimator, write_answer
 from accord.export.networks import affine, by_row, heads, network_outputs, sigmoid
 from accord.export.parts import NotExportableError, obstacles_of, state, states
 
 __all__ = [
     "NORMAL",
-    "Answer",
     "Array",
     "BoundedCurve",
     "Curve",
+    "CurveGroup",
     "Description",
     "Graph",
-    "Group",
+    "GraphAnswer",
     "MixtureGraph",
     "NotExportableError",
     "StudentCurve",

@@ -23,7 +23,7 @@ _LEAST = 1e-300  # the smallest target whose logarithm is taken
 
 
 @dataclass(frozen=True)
-class Group:
+class CurveGroup:
     """Curves of one kind, with their shares of the mixture.
 
     With ``knot``, the curves are of z = log y, y going on along the tangent above exp(knot); with
@@ -119,7 +119,7 @@ class Group:
 class MixtureGraph:
     """The mixture of all groups' curves; their weights add to 1."""
 
-    groups: Sequence[Group]
+    groups: Sequence[CurveGroup]
 
     @property
     def lowest(self) -> float:

@@ -21,7 +21,7 @@ def central_tails(levels: Floats) -> tuple[Floats, Floats]:
 
 
 @dataclass(frozen=True)
-class Answer:
+class GraphAnswer:
     """What a model's graph says of rows.
 
     ``tails`` gives the tail probabilities of the mixture at which quantiles of some levels are
@@ -54,7 +54,7 @@ def export_estimator(
 
 def write_answer(
     graph: Graph,
-    answer: Answer,
+    answer: GraphAnswer,
     path: str | Path,
     *,
     levels: Sequence[float],
@@ -79,14 +79,14 @@ def write_answer(
     write(graph, path, metadata={"levels": found.tolist(), **metadata})
 
 
-def _moments(answer: Answer, median: Value) -> tuple[Value, Value]:
+def _moments(answer: GraphAnswer, median: Value) -> tuple[Value, Value]:
     low, high = answer.bounds
     if np.isinf(low) and np.isinf(high):
         return answer.mixture.moments()
     return answer.mixture.moments_within(low, high, median)
 
 
-def _quantiles(answer: Answer, levels: Floats) -> tuple[Value, Value]:
+def _quantiles(answer: GraphAnswer, levels: Floats) -> tuple[Value, Value]:
     """Quantiles within the bounds, and the mixture's own median: one search for all.
 
     A tail of probability 0 begins where the support ends.

@@ -9,8 +9,8 @@ from accord._types import Floats
 from accord.distributions import Normal, RankCalibrated
 from accord.export import (
     NORMAL,
-    Answer,
-    Group,
+    CurveGroup,
+    GraphAnswer,
     MixtureGraph,
     StudentCurve,
     Value,
@@ -209,7 +209,7 @@ def _group(
     tolerance: LocalTolerance,
     x: Value,
     grown: tuple[Value, Value],
-) -> Group:
+) -> CurveGroup:
     """One member's curves in the target's units, or in those of its logarithm."""
     curves: Curves = state(member.model, x)
     scale, calibration = member.scale, member.calibration
@@ -231,7 +231,7 @@ def _group(
         local = local.at_most(LARGEST_LOG_STD / scale.scale)
         mean = mean - 0.5 * scale.scale * local.square()
     curve = NORMAL if is_log or math.isinf(calibration.df) else StudentCurve(calibration.df)
-    return Group(
+    return CurveGroup(
         curve,
         scale.center + scale.scale * mean,
         scale.scale * (calibrated + local.square()).sqrt(),
@@ -249,7 +249,7 @@ def _obstacles(model: PortfolioRegressor) -> list[str]:
 
 
 @states(PortfolioRegressor, obstacles=_obstacles)
-def state_portfolio(model: PortfolioRegressor, x: Value) -> Answer:
+def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
     growth: Value = state(model.growth_, x)
     grown = _growth_at(model.growth_, growth)
     whole = sum(member.weight for member in model.members_)
@@ -258,7 +258,7 @@ def state_portfolio(model: PortfolioRegressor, x: Value) -> Answer:
         for m in model.members_
     ]
     low, high = model.bounds or (None, None)
-    return Answer(
+    return GraphAnswer(
         MixtureGraph(groups),
         (-np.inf if low is None else low, np.inf if high is None else high),
         lambda levels: _ranked(model.levels_, levels),
@@ -288,10 +288,10 @@ def _judged_obstacles(model: JudgedModel) -> list[str]:
 
 
 @states(JudgedModel, obstacles=_judged_obstacles)
-def state_judged(model: JudgedModel, x: Value) -> Answer:
-    answer: Answer = state(model.estimator_, x)
+def state_judged(model: JudgedModel, x: Value) -> GraphAnswer:
+    answer: GraphAnswer = state(model.estimator_, x)
     growth: Value = state(model.growth_, x)
-    return Answer(
+    return GraphAnswer(
         answer.mixture,
         answer.bounds,
         answer.tails,

@@ -21,14 +21,14 @@ _HEADER_CHARACTERS = 2_000
 
 
 @dataclass(frozen=True)
-class Answer:
+class ServiceAnswer:
     """What is said of the rows of a request, column by column, and what was odd about them."""
 
     columns: dict[str, NDArray[Any]]
     surprises: Surprises
 
     @staticmethod
-    def joined(parts: "list[Answer]") -> "Answer":
+    def joined(parts: "list[ServiceAnswer]") -> "ServiceAnswer":
         """The answers to the pieces of a request, in their order."""
         if len(parts) == 1:
             return parts[0]
@@ -36,7 +36,7 @@ class Answer:
             name: np.concatenate([part.columns[name] for part in parts])
             for name in parts[0].columns
         }
-        return Answer(columns, reduce(add, (part.surprises for part in parts)))
+        return ServiceAnswer(columns, reduce(add, (part.surprises for part in parts)))
 
     @property
     def warnings(self) -> list[str]:
@@ -47,7 +47,7 @@ class Answer:
         return int(self.columns["unusual"].sum())
 
 
-def encode(answer: Answer, kind: BodyFormat, coverages: tuple[float, ...]) -> bytes:
+def encode(answer: ServiceAnswer, kind: BodyFormat, coverages: tuple[float, ...]) -> bytes:
     """The body of an answer."""
     if kind == "json":
         names = list(answer.columns)
@@ -69,7 +69,7 @@ def encode(answer: Answer, kind: BodyFormat, coverages: tuple[float, ...]) -> by
     return sink.getvalue()
 
 
-def warning_header(answer: Answer) -> dict[str, str]:
+def warning_header(answer: ServiceAnswer) -> dict[str, str]:
     """Warnings where the body has no place for them, as a list in JSON with ASCII letters only."""
     kept: list[str] = []
     for warning in answer.warnings:

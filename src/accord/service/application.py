@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from accord._version import __version__
 from accord._wording import json_text
 from accord.service.answers import compact_json, encode, warning_header
-from accord.service.bodies import MEDIA, BodyFormat, Rows, answer_format, body_format, read_rows
+from accord.service.bodies import MEDIA, BodyFormat, BodyRows, answer_format, body_format, read_rows
 from accord.service.gate import Gate, too_large
 from accord.service.limits import Refused
 from accord.service.metrics import CONTENT_TYPE
@@ -133,11 +133,11 @@ async def _time_limit(service: Service) -> AsyncIterator[None]:
 
 async def _rows_of(
     request: Request, service: Service, served: Served, *, by_name: bool
-) -> tuple[Rows, BodyFormat]:
+) -> tuple[BodyRows, BodyFormat]:
     kind = body_format(request.headers.get("content-type", ""))
     body = await _body(request, service.limits.body_bytes)
 
-    def read() -> Rows:
+    def read() -> BodyRows:
         return read_rows(body, kind, served.records, by_name=by_name, most=service.limits.rows)
 
     return (read() if len(body) <= _SHORT_BODY else await asyncio.to_thread(read)), kind

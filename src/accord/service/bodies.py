@@ -22,7 +22,7 @@ BODY = "the body"
 
 
 @dataclass(frozen=True)
-class Rows:
+class BodyRows:
     """Rows of a request: records, or a table of whatever types the client sent."""
 
     content: list[Record] | pa.Table
@@ -30,9 +30,9 @@ class Rows:
     def __len__(self) -> int:
         return len(self.content)
 
-    def pieces(self, size: int) -> "list[Rows]":
+    def pieces(self, size: int) -> "list[BodyRows]":
         """The rows in order, at most ``size`` at a time."""
-        return [Rows(self.content[start : start + size]) for start in range(0, len(self), size)]
+        return [BodyRows(self.content[start : start + size]) for start in range(0, len(self), size)]
 
 
 def body_format(content_type: str) -> BodyFormat:
@@ -51,9 +51,11 @@ def answer_format(accept: str, given: BodyFormat) -> BodyFormat:
     return next((_FORMATS[media] for media in wanted if media in _FORMATS), given)
 
 
-def read_rows(body: bytes, kind: BodyFormat, records: Records, *, by_name: bool, most: int) -> Rows:
+def read_rows(
+    body: bytes, kind: BodyFormat, records: Records, *, by_name: bool, most: int
+) -> BodyRows:
     """The rows of a body, its columns checked by name."""
-    rows = Rows(_content(body, kind, records, by_name=by_name, most=most))
+    rows = BodyRows(_content(body, kind, records, by_name=by_name, most=most))
     if not len(rows):
         raise TableError(f"{BODY} has no rows. Nothing to predict.")
     if len(rows) > most:

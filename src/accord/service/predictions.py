@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from accord._types import Floats
-from accord.service.answers import Answer
-from accord.service.bodies import BODY, Rows
+from accord.service.answers import ServiceAnswer
+from accord.service.bodies import BODY, BodyRows
 from accord.service.served import Served
 from accord.tables import Judged, TableError, judge
 from accord.workflows import prediction_columns
@@ -19,7 +19,7 @@ class Question:
     """Rows to predict, and how; ``first_row`` is their place in the request, from 1."""
 
     served: Served
-    rows: Rows
+    rows: BodyRows
     coverages: tuple[float, ...]
     strict: bool = False
     first_row: int = 1
@@ -37,9 +37,9 @@ class _Understood:
     rows: slice
 
 
-def predict_together(questions: Sequence[Question]) -> list[Answer | Exception]:
+def predict_together(questions: Sequence[Question]) -> list[ServiceAnswer | Exception]:
     """An answer to each question, or what is wrong with it; none suffers from another's fault."""
-    found: dict[int, Answer | Exception] = {}
+    found: dict[int, ServiceAnswer | Exception] = {}
     for served in {id(q.served): q.served for q in questions}.values():
         own = {n: q for n, q in enumerate(questions) if q.served is served}
         understood: list[_Understood] = []
@@ -114,7 +114,7 @@ def _judged_together(
 
 def _answers(
     served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
-) -> dict[int, Answer | Exception]:
+) -> dict[int, ServiceAnswer | Exception]:
     """Predictions of all rows at once; if that fails, of halves, to find the rows at fault."""
     try:
         return dict(_predicted(served, questions, understood))
@@ -129,7 +129,7 @@ def _answers(
 
 def _predicted(
     served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
-) -> list[tuple[int, Answer]]:
+) -> list[tuple[int, ServiceAnswer]]:
     model = served.model
     features: dict[int, Floats] = {}
     for item in understood:
@@ -157,5 +157,5 @@ def _predicted(
                 for name, values in columns.items()
             }
             start += rows.stop - rows.start
-            found.append((item.place, Answer(part, item.judged.surprises(item.rows))))
+            found.append((item.place, ServiceAnswer(part, item.judged.surprises(item.rows))))
     return found

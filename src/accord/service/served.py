@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from accord.service.answers import Answer
+from accord.service.answers import ServiceAnswer
 from accord.service.bodies import BODY
 from accord.service.records import Records
 from accord.tables import Judged, file_sha256, judge
@@ -25,7 +25,7 @@ class Served:
     sha256: str
     loaded: datetime
     examples: list[dict[str, Any]]
-    answer: Answer
+    answer: ServiceAnswer
 
     def about(self) -> dict[str, Any]:
         """The card, the columns and where the model comes from."""
@@ -70,10 +70,10 @@ def load_served(path: Path) -> Served:
     )
 
 
-def _answered(model: TableRegressor, judged: Judged) -> Answer:
+def _answered(model: TableRegressor, judged: Judged) -> ServiceAnswer:
     dist, unusual = model.answer(model.transform(judged.X))
     columns = prediction_columns(dist, unusual | judged.unlike, (model.coverage,))
-    return Answer(columns, judged.surprises())
+    return ServiceAnswer(columns, judged.surprises())
 
 
 @final

@@ -5,9 +5,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, final
 
-from accord.service.answers import Answer
+from accord.service.answers import ServiceAnswer
 from accord.service.batching import Batcher
-from accord.service.bodies import Rows
+from accord.service.bodies import BodyRows
 from accord.service.explanations import explain
 from accord.service.limits import Limits, Refused, busy, too_many_rows
 from accord.service.metrics import Metrics
@@ -31,7 +31,7 @@ class Service:
         self.limits = limits or Limits()
         self.file = ModelFile(Path(path))
         self.metrics = Metrics()
-        self._batcher: Batcher[Question, Answer] | None = None
+        self._batcher: Batcher[Question, ServiceAnswer] | None = None
         self._explainer: ThreadPoolExecutor | None = None
         self._explaining = 0
 
@@ -60,15 +60,15 @@ class Service:
         return self._batcher is not None and self._batcher.alive
 
     async def predict(
-        self, served: Served, rows: Rows, *, coverages: tuple[float, ...], strict: bool
-    ) -> Answer:
+        self, served: Served, rows: BodyRows, *, coverages: tuple[float, ...], strict: bool
+    ) -> ServiceAnswer:
         """Predictions of all rows; many rows go piece by piece, so that others get their turn."""
         parts, done = [], 0
         for piece in rows.pieces(self.limits.batch_rows):
             question = Question(served, piece, coverages, strict, first_row=done + 1)
             parts.append(await self._asked().ask(question))
             done += len(piece)
-        answer = Answer.joined(parts)
+        answer = ServiceAnswer.joined(parts)
         self.metrics.rows(predicted=done, unusual=answer.n_unusual)
         return answer
 
@@ -110,7 +110,7 @@ class Service:
             ),
         }
 
-    def _asked(self) -> Batcher[Question, Answer]:
+    def _asked(self) -> Batcher[Question, ServiceAnswer]:
         if self._batcher is None:
             raise _closed()
         return self._batcher

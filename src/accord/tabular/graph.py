@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from accord.export import (
-    Answer,
     Graph,
+    GraphAnswer,
     NotExportableError,
     import_onnx,
     obstacles_of,
@@ -29,7 +29,7 @@ def export_table(
         raise NotExportableError(obstacles)
     schema, graph = model.schema_, Graph()
     inputs = TableInputs.of(graph, schema)
-    answer: Answer = state(model.engine_, state(model.preprocessor_, inputs))
+    answer: GraphAnswer = state(model.engine_, state(model.preprocessor_, inputs))
     unlike = state_unlike(inputs, schema)
     if unlike is not None and answer.unusual is not None:
         answer = replace(answer, unusual=answer.unusual | unlike)

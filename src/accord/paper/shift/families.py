@@ -27,7 +27,7 @@ __all__ = [
     "ROWS",
     "SHIFTS",
     "TEST_ROWS",
-    "Case",
+    "ShiftedCase",
     "case",
     "leading_feature",
 ]
@@ -55,7 +55,7 @@ RANDOM = "random rows"
 SHIFTS = ("outliers", "gap", "tail", "cluster", "group", "time")
 
 
-class Case(NamedTuple):
+class ShiftedCase(NamedTuple):
     """Training and test rows of one split.
 
     **Shape**: X_train (N, d), y_train (N,), X_test (M, d), y_test (M,).
@@ -67,7 +67,7 @@ class Case(NamedTuple):
     y_test: Floats
 
 
-def case(family: str, dataset: str, split: int) -> Case:
+def case(family: str, dataset: str, split: int) -> ShiftedCase:
     """The rows of a split; the same for every method."""
     X, y = sets.table(dataset)
     if family == "time":
@@ -118,15 +118,15 @@ def _without_group(columns: Floats) -> Split:
     return group_split(groups, group=int(sizes.argmax()))
 
 
-def _in_time(X: Floats, y: Floats, split: int) -> Case:
+def _in_time(X: Floats, y: Floats, split: int) -> ShiftedCase:
     days = np.arange(round((MOMENTS[split] + 0.1) * len(y)))
     train, test = time_split(days, fraction=0.1 * len(y) / len(days))
     return _case(X, y, train[_sample(len(train), ROWS, seed=split)], test, split)
 
 
-def _case(X: Floats, y: Floats, train: Indices, test: Indices, split: int) -> Case:
+def _case(X: Floats, y: Floats, train: Indices, test: Indices, split: int) -> ShiftedCase:
     asked = test[_sample(len(test), TEST_ROWS, seed=split)]
-    return Case(X[train], y[train], X[asked], y[asked])
+    return ShiftedCase(X[train], y[train], X[asked], y[asked])
 
 
 def _sample(n: int, most: int, *, seed: int) -> Indices:

@@ -26,7 +26,7 @@ from accord.estimators import (
     fit_together,
     inner_splits,
 )
-from accord.paper.shift.families import Case
+from accord.paper.shift.families import ShiftedCase
 from accord.paper.shift.laplace import last_layer
 from accord.portfolio import PortfolioRegressor
 
@@ -44,7 +44,7 @@ __all__ = [
     "NATURAL_TREES",
     "PROCESS",
     "TREES",
-    "Method",
+    "ShiftMethod",
     "methods",
     "predictions",
 ]
@@ -73,7 +73,7 @@ _FLOOR = 1e-3
 
 
 @dataclass(frozen=True)
-class Method:
+class ShiftMethod:
     """A method's name, what it is, and the package that it comes from."""
 
     name: str
@@ -81,32 +81,36 @@ class Method:
     package: str = ""
 
 
-def methods() -> tuple[Method, ...]:
+def methods() -> tuple[ShiftMethod, ...]:
     """All that can be run here: NGBoost only where it is installed."""
     booster = "catboost" if find_spec("catboost") else "scikit-learn"
     natural = (
-        [Method(NATURAL, "a normal per row", _dated("ngboost"))] if find_spec("ngboost") else []
+        [ShiftMethod(NATURAL, "a normal per row", _dated("ngboost"))]
+        if find_spec("ngboost")
+        else []
     )
     return (
-        Method(ACCORD, f"the default, PortfolioRegressor(effort={EFFORT!r})"),
-        Method(BARE, "the same models without the local tolerance"),
-        Method(DEEP, "five networks by the cosine recipe, trained on NLL, as a mixture"),
-        Method(
+        ShiftMethod(ACCORD, f"the default, PortfolioRegressor(effort={EFFORT!r})"),
+        ShiftMethod(BARE, "the same models without the local tolerance"),
+        ShiftMethod(DEEP, "five networks by the cosine recipe, trained on NLL, as a mixture"),
+        ShiftMethod(
             GLOBAL,
             "the same networks, every prediction stretched by one factor, chosen by the rule and "
             "on the inner splits that choose the local tolerance",
         ),
-        Method(FREE, "the same, the factor that is best on the inner outliers, whatever it costs"),
-        Method(LOCAL, "the same networks with the local tolerance of BVMRegressor"),
-        Method(LAPLACE, "the same networks, each with Laplace's variance of its last layer"),
-        Method(
+        ShiftMethod(
+            FREE, "the same, the factor that is best on the inner outliers, whatever it costs"
+        ),
+        ShiftMethod(LOCAL, "the same networks with the local tolerance of BVMRegressor"),
+        ShiftMethod(LAPLACE, "the same networks, each with Laplace's variance of its last layer"),
+        ShiftMethod(
             BOOSTING,
             "boosted trees on four fifths of the rows, split-conformal on the others",
             _dated(booster),
         ),
-        Method(PROCESS, "exact, Matérn 5/2, a length per feature, with noise"),
+        ShiftMethod(PROCESS, "exact, Matérn 5/2, a length per feature, with noise"),
         *natural,
-        Method(MARGINAL, "the training targets' own distribution, whatever the row"),
+        ShiftMethod(MARGINAL, "the training targets' own distribution, whatever the row"),
     )
 
 
@@ -117,12 +121,12 @@ def _dated(package: str) -> str:
 Predicted = dict[str, Distribution]
 
 
-def predictions(case: Case, *, seed: int) -> Iterator[tuple[str, Distribution, float]]:
+def predictions(case: ShiftedCase, *, seed: int) -> Iterator[tuple[str, Distribution, float]]:
     """Each method's predictions of the test rows, and its seconds of one core.
 
     What several methods share is trained once, and its time is shared out.
     """
-    families: list[Callable[[Case, int], Predicted]] = [
+    families: list[Callable[[ShiftedCase, int], Predicted]] = [
         _portfolio,
         _networks,
         _boosting,
@@ -139,14 +143,14 @@ def predictions(case: Case, *, seed: int) -> Iterator[tuple[str, Distribution, f
             yield name, dist, seconds
 
 
-def _portfolio(case: Case, seed: int) -> Predicted:
+def _portfolio(case: ShiftedCase, seed: int) -> Predicted:
     model = PortfolioRegressor(effort=EFFORT, random_state=seed).fit(case.X_train, case.y_train)
     bare = copy(model)
     bare.tolerance_ = replace(model.tolerance_, base=0.0, relative=0.0)
     return {ACCORD: model.predict_dist(case.X_test), BARE: bare.predict_dist(case.X_test)}
 
 
-def _networks(case: Case, seed: int) -> Predicted:
+def _networks(case: ShiftedCase, seed: int) -> Predicted:
     """Three ways to use the same five networks away from the data, and the networks alone."""
     X, y, settings = case.X_train, case.y_train, RECIPES["cosine"]
     local = BVMRegressor(**settings, tolerance="local", random_state=seed)
@@ -180,7 +184,7 @@ def _inflations(tests: list[Distribution], y: list[Floats], unusual: Bools) -> t
     return curve.chosen, INFLATIONS[int(np.argmin(curve.out_of_distribution))]
 
 
-def _boosting(case: Case, seed: int) -> Predicted:
+def _boosting(case: ShiftedCase, seed: int) -> Predicted:
     n = len(case.y_train)
     order = np.random.default_rng(seed).permutation(n)
     held_out, train = np.split(order, [round(_HELD_OUT * n)])
@@ -209,7 +213,7 @@ def _booster(seed: int) -> Any:
     return HistGradientBoostingRegressor(random_state=seed)
 
 
-def _natural(case: Case, seed: int) -> Predicted:
+def _natural(case: ShiftedCase, seed: int) -> Predicted:
     from ngboost import NGBRegressor
 
     model = NGBRegressor(
@@ -219,7 +223,7 @@ def _natural(case: Case, seed: int) -> Predicted:
     return {NATURAL: Normal(found.loc, np.maximum(found.scale, _FLOOR * case.y_train.std()))}
 
 
-def _process(case: Case, seed: int) -> Predicted:
+def _process(case: ShiftedCase, seed: int) -> Predicted:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
@@ -257,7 +261,7 @@ def _climbed(objective: Any, start: Floats, bounds: Any) -> tuple[Floats, float]
     return found.x, found.fun
 
 
-def _marginal(case: Case, seed: int) -> Predicted:
+def _marginal(case: ShiftedCase, seed: int) -> Predicted:
     """A kernel density estimate at quantiles of the training targets, by Silverman's rule.
 
     Where targets come in steps its bell curves are half a step wide at least: narrower ones would

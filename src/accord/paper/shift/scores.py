@@ -5,7 +5,7 @@ import numpy as np
 from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics import coverage, crps, interval_score, interval_width, nll
-from accord.paper.shift.families import Case
+from accord.paper.shift.families import ShiftedCase
 from accord.paper.study import Answer
 from accord.trust import Growth
 
@@ -19,7 +19,7 @@ RETAINED = tuple(k / 10 for k in range(1, 11))
 LARGE_SHARE = 0.2
 
 
-def answer(case: Case, dist: Distribution, *, seconds: float) -> Answer:
+def answer(case: ShiftedCase, dist: Distribution, *, seconds: float) -> Answer:
     """Scores of a method on a split, widths and errors in deviations of the training targets.
 
     Of each row are kept: ``distance``, that of :class:`~accord.trust.Growth` to the training rows
