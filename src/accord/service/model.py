@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from accord.service.answers import ServiceAnswer
-from accord.service.bodies import BODY
+from accord.service.bodies import BODY, ServiceAnswer
 from accord.service.records import Records
 from accord.tables import Judged, file_sha256, judge
 from accord.tabular import TableRegressor
