@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
 from typing import Annotated, Any, final
@@ -26,11 +26,11 @@ from accord.service.bodies import (
     read_rows,
     warning_header,
 )
-from accord.service.limits import Limits, Refused, has_key
+from accord.service.limits import Refused, has_key
 from accord.service.model import Served
 from accord.service.openapi import describe
 from accord.service.predictions import Question
-from accord.service.service import CONTENT_TYPE, Metrics, Service
+from accord.service.service import CONTENT_TYPE, Service
 from accord.tables import TableError
 
 # Open to all: a balancer has no key, and the pages hold nothing but what they ask for with one.
@@ -73,10 +73,14 @@ ByName = Annotated[
 
 @final
 class Gate:
-    """The outermost layer of the application."""
+    """The outermost layer of the application.
 
-    def __init__(self, app: ASGIApp, *, key: str | None, limits: Limits, metrics: Metrics) -> None:
-        self._app, self._key, self._limits, self._metrics = app, key, limits, metrics
+    The usual question, ``POST /predict`` without options, is answered here: FastAPI's own way to
+    the same answer takes longer than all the rest of a request.
+    """
+
+    def __init__(self, app: ASGIApp, *, key: str | None, service: Service) -> None:
+        self._app, self._key, self._service = app, key, service
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -93,12 +97,20 @@ class Gate:
 
         try:
             if problem := self._problem(scope):
-                await _refuse(problem, watched)
+                await _refusal(problem)(scope, receive, watched)
+            elif scope["path"] == "/predict" and _is_plain_post(scope):
+                await (await self._predicted(scope, receive))(scope, receive, watched)
             else:
                 await self._app(scope, receive, watched)
         finally:
             path = scope["path"] if scope["path"] in PATHS else "other"
-            self._metrics.request(path, status, time.perf_counter() - start)
+            self._service.metrics.request(path, status, time.perf_counter() - start)
+
+    async def _predicted(self, scope: Scope, receive: Receive) -> Response:
+        try:
+            return await _predictions(Request(scope, receive), self._service)
+        except (Refused, TableError) as error:
+            return _refusal(error)
 
     def _problem(self, scope: Scope) -> Refused | None:
         headers = dict(scope["headers"])
@@ -110,8 +122,9 @@ class Gate:
                 headers={"WWW-Authenticate": "Bearer"},
             )
         length = headers.get(b"content-length", b"0")
-        if length.isdigit() and int(length) > self._limits.body_bytes:
-            return too_large(self._limits.body_bytes)
+        most = self._service.limits.body_bytes
+        if length.isdigit() and int(length) > most:
+            return too_large(most)
         if headers.get(b"content-encoding", b"identity") != b"identity":
             return Refused(415, "the body must not be compressed. Send it as it is.")
         return None
@@ -122,15 +135,8 @@ def too_large(limit: int) -> Refused:
     return Refused(413, f"the body may have at most {shown}. Send fewer rows at a time.")
 
 
-async def _refuse(problem: Refused, send: Callable[[Any], Awaitable[None]]) -> None:
-    body = compact_json({"error": problem.message})
-    headers = [
-        (b"content-type", b"application/json"),
-        (b"content-length", str(len(body)).encode()),
-        *((name.lower().encode(), value.encode()) for name, value in problem.headers.items()),
-    ]
-    await send({"type": "http.response.start", "status": problem.status, "headers": headers})
-    await send({"type": "http.response.body", "body": body})
+def _is_plain_post(scope: Scope) -> bool:
+    return scope["method"] == "POST" and not scope["query_string"]
 
 
 # --- the application -----------------------------------------------------------------------------
@@ -157,12 +163,12 @@ def make_app(service: Service, *, key: str | None = None) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.add_middleware(Gate, key=key, limits=service.limits, metrics=service.metrics)
+    app.add_middleware(Gate, key=key, service=service)
     _add_questions(app, service)
     _add_state(app, service)
     _add_pages(app, service)
     app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(TableError, _unfit)
+    app.add_exception_handler(TableError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_such_page)
     app.add_exception_handler(Exception, _failed)
@@ -180,16 +186,8 @@ def _add_questions(app: FastAPI, service: Service) -> None:
         strict: Strict = False,
         by_name: ByName = False,
     ) -> Response:
-        async with _time_limit(service):
-            served = service.model
-            rows, kind = await _rows_of(request, service, served, by_name=by_name)
-            coverages = tuple(dict.fromkeys(coverage)) or (served.model.coverage,)
-            answer = await service.predict(served, rows, coverages=coverages, strict=strict)
-        wanted = answer_format(request.headers.get("accept", ""), kind)
-        headers = {} if wanted == "json" else warning_header(answer)
-        return Response(
-            encode(answer, wanted, coverages), media_type=MEDIA[wanted], headers=headers
-        )
+        coverages = tuple(dict.fromkeys(coverage))
+        return await _predictions(request, service, coverages, strict=strict, by_name=by_name)
 
     @app.post("/explain", summary="Why each interval is as wide as it is")
     async def explain(
@@ -208,6 +206,24 @@ def _add_questions(app: FastAPI, service: Service) -> None:
             question = Question(served, rows, (coverage or served.model.coverage,), strict)
             found = await service.explain(question, permutations=permutations)
         return Response(json_text(found), media_type=MEDIA["json"])
+
+
+async def _predictions(
+    request: Request,
+    service: Service,
+    coverages: tuple[float, ...] = (),
+    *,
+    strict: bool = False,
+    by_name: bool = False,
+) -> Response:
+    async with _time_limit(service):
+        served = service.model
+        rows, kind = await _rows_of(request, service, served, by_name=by_name)
+        coverages = coverages or (served.model.coverage,)
+        answer = await service.predict(served, rows, coverages=coverages, strict=strict)
+    wanted = answer_format(request.headers.get("accept", ""), kind)
+    headers = {} if wanted == "json" else warning_header(answer)
+    return Response(encode(answer, wanted, coverages), media_type=MEDIA[wanted], headers=headers)
 
 
 @asynccontextmanager
@@ -311,11 +327,13 @@ def _document(
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return _document({"error": error.message}, status=error.status, headers=error.headers)
+    return _refusal(error)
 
 
-async def _unfit(request: Request, error: Exception) -> Response:
+def _refusal(error: Exception) -> Response:
+    """The answer to a request that is not served, or whose rows do not fit."""
+    if isinstance(error, Refused):
+        return _document({"error": error.message}, status=error.status, headers=error.headers)
     message = " ".join(str(error).split())
     return _document({"error": message.replace("--by-name", "by_name=true")}, status=422)
 

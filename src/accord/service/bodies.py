@@ -2,10 +2,9 @@
 
 import io
 import json
-import math
 import struct
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import add
 from typing import Any, Literal
 
@@ -13,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 from numpy.typing import NDArray
+from pydantic_core import to_json
 
 from accord.service.limits import Refused, too_many_rows
 from accord.service.records import Record, Records
@@ -163,10 +163,25 @@ def _field(metadata: bytes, table: int, number: int) -> int:
 
 
 @dataclass(frozen=True)
-class ServiceAnswer:
-    """What is said of the rows of a request, column by column, and what was odd about them."""
+class Predicted:
+    """What is said of rows that were predicted together, column by column."""
 
     columns: dict[str, NDArray[Any]]
+
+    @cached_property
+    def records(self) -> list[Record]:
+        """The same row by row: made once, for all the requests of a batch."""
+        names = list(self.columns)
+        values = zip(*(column.tolist() for column in self.columns.values()), strict=True)
+        return [dict(zip(names, row, strict=True)) for row in values]
+
+
+@dataclass(frozen=True)
+class ServiceAnswer:
+    """What is said of the rows of a request, and what was odd about them."""
+
+    predicted: Predicted
+    rows: slice
     surprises: Surprises
 
     @staticmethod
@@ -176,9 +191,18 @@ class ServiceAnswer:
             return parts[0]
         columns = {
             name: np.concatenate([part.columns[name] for part in parts])
-            for name in parts[0].columns
+            for name in parts[0].predicted.columns
         }
-        return ServiceAnswer(columns, reduce(add, (part.surprises for part in parts)))
+        surprises = reduce(add, (part.surprises for part in parts))
+        return ServiceAnswer(Predicted(columns), slice(None), surprises)
+
+    @property
+    def columns(self) -> dict[str, NDArray[Any]]:
+        return {name: values[self.rows] for name, values in self.predicted.columns.items()}
+
+    @property
+    def records(self) -> list[Record]:
+        return self.predicted.records[self.rows]
 
     @property
     def warnings(self) -> list[str]:
@@ -186,21 +210,14 @@ class ServiceAnswer:
 
     @property
     def n_unusual(self) -> int:
-        return int(self.columns["unusual"].sum())
+        return int(np.count_nonzero(self.predicted.columns["unusual"][self.rows]))
 
 
 def encode(answer: ServiceAnswer, kind: BodyFormat, coverages: tuple[float, ...]) -> bytes:
     """The body of an answer."""
     if kind == "json":
-        names = list(answer.columns)
-        values = zip(*(_plain(column) for column in answer.columns.values()), strict=True)
-        return compact_json(
-            {
-                "predictions": [dict(zip(names, row, strict=True)) for row in values],
-                "coverage": list(coverages),
-                "warnings": answer.warnings,
-            }
-        )
+        document = {"predictions": answer.records, "coverage": coverages}
+        return compact_json({**document, "warnings": answer.warnings})
     table = pa.table(answer.columns)
     sink = io.BytesIO()
     if kind == "csv":
@@ -222,12 +239,5 @@ def warning_header(answer: ServiceAnswer) -> dict[str, str]:
 
 
 def compact_json(document: Any) -> bytes:
-    return json.dumps(document, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode()
-
-
-def _plain(column: NDArray[Any]) -> list[Any]:
-    """Values as JSON has them: what is not a finite number is null."""
-    values: list[Any] = column.tolist()
-    if column.dtype.kind == "f" and not np.isfinite(column).all():
-        return [value if math.isfinite(value) else None for value in values]
-    return values
+    """A document in JSON; what is not a finite number is null."""
+    return to_json(document, inf_nan_mode="null")

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, final
 
-from accord.service.bodies import BODY, ServiceAnswer
+from accord.service.bodies import BODY, Predicted, ServiceAnswer
 from accord.service.records import Records
 from accord.tables import Judged, file_sha256, judge
 from accord.tabular import TableRegressor
@@ -72,7 +72,7 @@ def load_served(path: Path) -> Served:
 def _answered(model: TableRegressor, judged: Judged) -> ServiceAnswer:
     dist, unusual = model.answer(model.transform(judged.X))
     columns = prediction_columns(dist, unusual | judged.unlike, (model.coverage,))
-    return ServiceAnswer(columns, judged.surprises())
+    return ServiceAnswer(Predicted(columns), slice(None), judged.surprises())
 
 
 @final

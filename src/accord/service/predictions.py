@@ -8,10 +8,12 @@ import numpy as np
 
 from accord._types import Floats
 from accord.explanation import Attribution, Receipts
-from accord.service.bodies import BODY, BodyRows, ServiceAnswer
+from accord.service.bodies import BODY, BodyRows, Predicted, ServiceAnswer
 from accord.service.model import Served
-from accord.tables import Judged, TableError, judge
+from accord.tables import Judged, Surprises, TableError, judge
 from accord.workflows import prediction_columns
+
+_NOTHING_ODD = Surprises()
 
 
 @dataclass(frozen=True)
@@ -131,33 +133,36 @@ def _predicted(
     served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
 ) -> list[tuple[int, ServiceAnswer]]:
     model = served.model
-    features: dict[int, Floats] = {}
-    for item in understood:
-        if id(item.judged) not in features:
-            features[id(item.judged)] = model.transform(item.judged.X)
+    judged = {id(item.judged): item.judged for item in understood}
+    features = {place: model.transform(found.X) for place, found in judged.items()}
+    # most rows have nothing odd about them, and counting that by request is dear
+    odd = {place for place, found in judged.items() if found.surprises() != _NOTHING_ODD}
     x = np.concatenate([features[id(item.judged)][item.rows] for item in understood])
     unlike = np.concatenate([item.judged.unlike[item.rows] for item in understood])
     dist, unusual = model.answer(x)
     unusual = unusual | unlike
-    by_coverage: dict[tuple[float, ...], list[tuple[int, slice]]] = {}
-    start = 0
-    for number, item in enumerate(understood):
-        rows = slice(start, start := start + item.rows.stop - item.rows.start)
-        by_coverage.setdefault(questions[item.place].coverages, []).append((number, rows))
     found = []
-    for coverages, members in by_coverage.items():
+    for coverages, members in _by_coverage(questions, understood).items():
         own = np.concatenate([np.arange(rows.start, rows.stop) for _, rows in members])
-        alone = len(by_coverage) == 1
+        alone = len(members) == len(understood)
         columns = prediction_columns(dist if alone else dist[own], unusual[own], coverages)
-        start = 0
-        for number, rows in members:
-            item = understood[number]
-            part: dict[str, Any] = {
-                name: values[start : start + rows.stop - rows.start]
-                for name, values in columns.items()
-            }
-            start += rows.stop - rows.start
-            found.append((item.place, ServiceAnswer(part, item.judged.surprises(item.rows))))
+        predicted, end = Predicted(columns), 0
+        for item, rows in members:
+            start, end = end, end + rows.stop - rows.start
+            told = item.judged.surprises(item.rows) if id(item.judged) in odd else _NOTHING_ODD
+            found.append((item.place, ServiceAnswer(predicted, slice(start, end), told)))
+    return found
+
+
+def _by_coverage(
+    questions: dict[int, Question], understood: Sequence[_Understood]
+) -> dict[tuple[float, ...], list[tuple[_Understood, slice]]]:
+    """Questions with the same coverages, each with its rows in the batch."""
+    found: dict[tuple[float, ...], list[tuple[_Understood, slice]]] = {}
+    start = 0
+    for item in understood:
+        rows = slice(start, start := start + item.rows.stop - item.rows.start)
+        found.setdefault(questions[item.place].coverages, []).append((item, rows))
     return found
 
 

@@ -358,8 +358,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Write the model as one ONNX graph, for programs without Python.
 
         Outputs are ``y_mean``, ``y_std``, ``y_quantiles`` at ``levels`` (by default the model's
-        interval, and the median), ``unusual_score`` and ``unusual``. A part that has no graph is
-        named in a ``ValueError``, and nothing is written. Needs ``pip install 'accord[export]'``.
+        interval, and the median), ``y_noise``, ``y_disagreement``, ``y_distance``,
+        ``unusual_score`` and ``unusual``. A part that has no graph is named in a ``ValueError``,
+        and nothing is written. Needs ``pip install 'accord[export]'``.
         """
         check_is_fitted(self, "engine_")
         export_table(self, path, levels=levels)
