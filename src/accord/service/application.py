@@ -2,10 +2,10 @@
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Annotated, Any, final
+from typing import Annotated, Any, TypeVar, final
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
@@ -32,6 +32,8 @@ from accord.service.openapi import describe
 from accord.service.predictions import Question
 from accord.service.service import CONTENT_TYPE, Service
 from accord.tables import TableError
+
+_A = TypeVar("_A")
 
 # Open to all: a balancer has no key, and the pages hold nothing but what they ask for with one.
 _OPEN = ("/health", "/ready", "/", "/docs")
@@ -108,7 +110,8 @@ class Gate:
 
     async def _predicted(self, scope: Scope, receive: Receive) -> Response:
         try:
-            return await _predictions(Request(scope, receive), self._service)
+            answer = _predictions(Request(scope, receive), self._service)
+            return await _in_time(self._service, answer)
         except (Refused, TableError) as error:
             return _refusal(error)
 
@@ -187,7 +190,8 @@ def _add_questions(app: FastAPI, service: Service) -> None:
         by_name: ByName = False,
     ) -> Response:
         coverages = tuple(dict.fromkeys(coverage))
-        return await _predictions(request, service, coverages, strict=strict, by_name=by_name)
+        answer = _predictions(request, service, coverages, strict=strict, by_name=by_name)
+        return await _in_time(service, answer)
 
     @app.post("/explain", summary="Why each interval is as wide as it is")
     async def explain(
@@ -200,12 +204,13 @@ def _add_questions(app: FastAPI, service: Service) -> None:
         strict: Strict = False,
         by_name: ByName = False,
     ) -> Response:
-        async with _time_limit(service):
+        async def found() -> dict[str, Any]:
             served = service.model
             rows, _ = await _rows_of(request, service, served, by_name=by_name)
             question = Question(served, rows, (coverage or served.model.coverage,), strict)
-            found = await service.explain(question, permutations=permutations)
-        return Response(json_text(found), media_type=MEDIA["json"])
+            return await service.explain(question, permutations=permutations)
+
+        return Response(json_text(await _in_time(service, found())), media_type=MEDIA["json"])
 
 
 async def _predictions(
@@ -216,22 +221,20 @@ async def _predictions(
     strict: bool = False,
     by_name: bool = False,
 ) -> Response:
-    async with _time_limit(service):
-        served = service.model
-        rows, kind = await _rows_of(request, service, served, by_name=by_name)
-        coverages = coverages or (served.model.coverage,)
-        answer = await service.predict(served, rows, coverages=coverages, strict=strict)
+    served = service.model
+    rows, kind = await _rows_of(request, service, served, by_name=by_name)
+    coverages = coverages or (served.model.coverage,)
+    answer = await service.predict(served, rows, coverages=coverages, strict=strict)
     wanted = answer_format(request.headers.get("accept", ""), kind)
     headers = {} if wanted == "json" else warning_header(answer)
     return Response(encode(answer, wanted, coverages), media_type=MEDIA[wanted], headers=headers)
 
 
-@asynccontextmanager
-async def _time_limit(service: Service) -> AsyncIterator[None]:
+async def _in_time(service: Service, answer: Awaitable[_A]) -> _A:
     seconds = service.limits.seconds
     try:
         async with asyncio.timeout(seconds):
-            yield
+            return await answer
     except TimeoutError:
         raise Refused(
             504, f"a request may take at most {seconds:g} s, and this one did. Send fewer rows."

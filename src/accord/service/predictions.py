@@ -11,7 +11,6 @@ from accord.explanation import Attribution, Receipts
 from accord.service.bodies import BODY, BodyRows, Predicted, ServiceAnswer
 from accord.service.model import Served
 from accord.tables import Judged, Surprises, TableError, judge
-from accord.workflows import prediction_columns
 
 _NOTHING_ODD = Surprises()
 
@@ -132,20 +131,16 @@ def _answers(
 def _predicted(
     served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
 ) -> list[tuple[int, ServiceAnswer]]:
-    model = served.model
     judged = {id(item.judged): item.judged for item in understood}
-    features = {place: model.transform(found.X) for place, found in judged.items()}
+    features = {place: served.model.transform(found.X) for place, found in judged.items()}
     # most rows have nothing odd about them, and counting that by request is dear
     odd = {place for place, found in judged.items() if found.surprises() != _NOTHING_ODD}
     x = np.concatenate([features[id(item.judged)][item.rows] for item in understood])
     unlike = np.concatenate([item.judged.unlike[item.rows] for item in understood])
-    dist, unusual = model.answer(x)
-    unusual = unusual | unlike
     found = []
     for coverages, members in _by_coverage(questions, understood).items():
         own = np.concatenate([np.arange(rows.start, rows.stop) for _, rows in members])
-        alone = len(members) == len(understood)
-        columns = prediction_columns(dist if alone else dist[own], unusual[own], coverages)
+        columns = served.columns(x[own], unlike[own], coverages)
         predicted, end = Predicted(columns), 0
         for item, rows in members:
             start, end = end, end + rows.stop - rows.start

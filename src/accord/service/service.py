@@ -76,7 +76,9 @@ class Metrics:
 
     def rows(self, *, predicted: int = 0, unusual: int = 0, explained: int = 0) -> None:
         with self._lock:
-            self._rows += Counter(predicted=predicted, unusual=unusual, explained=explained)
+            self._rows["predicted"] += predicted
+            self._rows["unusual"] += unusual
+            self._rows["explained"] += explained
 
     def text(self, gauges: dict[str, tuple[str, float]]) -> str:
         """All figures; ``gauges`` map further names to a description and the value at hand."""
