@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, final, overload
 
 import numpy as np
 import pandas as pd
@@ -35,7 +35,14 @@ from accord.tables import (
 from accord.tabular.answers import framed, uncertainty_frame
 from accord.tabular.assessment import Assessment
 from accord.tabular.card import ModelCard, card_settings, make_card
-from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine, tolerance_for
+from accord.tabular.engines import (
+    Effort,
+    bounds_for,
+    check_engine,
+    check_placed,
+    make_engine,
+    tolerance_for,
+)
 from accord.tabular.expectation import DistanceCurve
 from accord.tabular.graph import export_table
 from accord.tabular.profile import TableProfile, row_hashes
@@ -49,6 +56,10 @@ from accord.tabular.roles import (
     order_of,
     with_roles,
 )
+from accord.work import Checkpoint
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
@@ -151,6 +162,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
         progress: Progress | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        client: "Client | None" = None,
     ) -> Self:
         """Learn from a table.
 
@@ -162,8 +175,13 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
             progress: Called with the share of the work that is done.
+            checkpoint: A folder for what is finished, from which the same call goes on after it
+                was stopped, at whatever moment; removed at the end.
+            client: A Dask client, whose workers train.
         """
         self._check_settings()
+        placed: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
+        check_placed(self.engine, placed)
         reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
@@ -204,6 +222,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
+            **(placed if self.engine is None else {}),
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
