@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "portfolio",
         "persistence",
         "tabular",
+        "work",
     ),
     ("plots",),
     ("paper", "workflows"),

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 import pandas as pd
@@ -40,6 +40,7 @@ from accord.tabular.engines import (
     Effort,
     bounds_for,
     check_engine,
+    check_placed,
     make_engine,
     tolerance_for,
 )
@@ -54,6 +55,10 @@ from accord.tabular.roles import (
     order_of,
     with_roles,
 )
+from accord.work import Checkpoint
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _READ, _TRAIN, _JUDGE = 2.0, 94.0, 4.0
 
@@ -149,6 +154,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
         progress: Progress | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        client: "Client | None" = None,
     ) -> Self:
         """Learn from a table.
 
@@ -160,8 +167,13 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
             progress: Called with the share of the work that is done.
+            checkpoint: A folder for what is finished, from which the same call goes on after it
+                was stopped, at whatever moment; removed at the end.
+            client: A Dask client, whose workers train.
         """
         self._check_settings()
+        placed: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
+        check_placed(self.engine, placed)
         reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
@@ -202,6 +214,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
+            **(placed if self.engine is None else {}),
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
