@@ -5,6 +5,7 @@ from accord.tabular.card import ModelCard, make_card
 from accord.tabular.engines import Effort
 from accord.tabular.expectation import DistanceCurve, Expectation
 from accord.tabular.guarded import GuardedRegressor, guard
+from accord.tabular.pictures import Dependence, partial_dependence
 from accord.tabular.profile import TableProfile, as_floats, cell_text, row_hashes
 from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
@@ -13,6 +14,7 @@ from accord.tabular.roles import Bounds, groups_of
 __all__ = [
     "Assessment",
     "Bounds",
+    "Dependence",
     "DistanceCurve",
     "Effort",
     "Expectation",
@@ -27,6 +29,7 @@ __all__ = [
     "guard",
     "held_out_receipts",
     "make_card",
+    "partial_dependence",
     "point_figures",
     "row_hashes",
 ]

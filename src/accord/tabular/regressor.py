@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from accord import persistence
 from accord._checks import check_count, check_probability
 from accord._notebook import html_card
-from accord._progress import Progress, parts, silent
+from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
@@ -38,6 +38,7 @@ from accord.tabular.card import ModelCard, card_settings, make_card
 from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine, tolerance_for
 from accord.tabular.expectation import DistanceCurve
 from accord.tabular.graph import export_table
+from accord.tabular.pictures import plot_table
 from accord.tabular.profile import TableProfile, row_hashes
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import (
@@ -150,7 +151,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y_tolerance: str | ArrayLike | None = None,
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
     ) -> Self:
         """Learn from a table.
 
@@ -161,10 +162,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
-            progress: Called with the share of the work that is done.
+            progress: True for a bar, False for none; by default a bar in a notebook only. A
+                function is called with the share of the work that is done and what is being done.
         """
         self._check_settings()
-        reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
+        reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
             X,
@@ -346,6 +348,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self, "engine_")
         return np.asarray(self.preprocessor_.transform(X), dtype=np.float64)
+
+    plot = plot_table
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file that is safe to load (``accord.load``)."""
