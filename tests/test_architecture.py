@@ -26,7 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_numerics",
     ),
     ("distributions", "agreement", "losses", "metrics", "validation", "splits"),
-    ("training", "export", "tables", "datasets"),
+    ("training", "export", "tables", "datasets", "plots"),
     (
         "estimators",
         "calibration",
@@ -37,7 +37,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "tabular",
         "work",
     ),
-    ("plots",),
     ("paper", "workflows"),
     ("cli", "report", "service", "__main__"),
 )

@@ -16,6 +16,7 @@ from accord._notebook import html_card
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent
 from accord.distributions import Distribution
+from accord.plots import plot_model
 
 if TYPE_CHECKING:
     # scikit-learn has no types, and an untyped base would switch off the checks of calls: this is
@@ -169,6 +170,8 @@ class DistributionalRegressor(_Regressor, ABC):
         """Of all targets of each row: of independent ones, unless a class says otherwise."""
         log_density = np.asarray(self._predictive(X).log_prob(y))
         return np.asarray(log_density.reshape(len(log_density), -1).sum(axis=1))
+
+    plot = plot_model
 
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file that is safe to load (``accord.load``)."""

@@ -8,8 +8,10 @@ from markupsafe import Markup
 from accord import plots
 from accord._types import Floats
 from accord._wording import count, number, percent
-from accord.report.figures import draw, plain
-from accord.workflows import Dependence, FitResult, LevelCurve
+from accord.plots import style
+from accord.report.figures import draw
+from accord.tabular import Dependence
+from accord.workflows import FitResult, LevelCurve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -83,20 +85,10 @@ def dependence_figures(result: FitResult) -> list[tuple[str, Markup]]:
 
 def _dependence(curve: Dependence, low: float, high: float) -> Markup:
     """All on one scale, so that a steep curve is a strong column; an infinite end is off it."""
-    beyond = high - low or 1.0
+    margin = 0.04 * (high - low or 1.0)
 
     def paint(ax: "Axes") -> None:
-        plots.dependence_curve(
-            at=curve.at,
-            mean=curve.mean,
-            lower=np.maximum(curve.lower, low - beyond),
-            upper=np.minimum(curve.upper, high + beyond),
-            unknown=curve.unknown,
-            labels=[plain(label) for label in curve.labels] if curve.kind == "category" else (),
-            dates=curve.kind == "date",
-            ax=ax,
-        )
-        margin = 0.04 * beyond
+        curve.draw(ax)
         ax.set_ylim(low - margin, high + margin)
 
     first, last = curve.labels[0], curve.labels[-1]
@@ -113,7 +105,7 @@ def residual_figures(result: FitResult) -> list[Markup]:
     error = found.y - found.mean
     name, order = result.order
     dates = name in _dates(result)
-    label = plain(name) if name else "rows, in the order of the table"
+    label = style.plain(name) if name else "rows, in the order of the table"
     return [
         draw(
             lambda ax: plots.residuals(

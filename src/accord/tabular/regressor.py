@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from accord import persistence
 from accord._checks import check_count, check_probability
 from accord._notebook import html_card
-from accord._progress import Progress, parts, silent
+from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
@@ -45,6 +45,7 @@ from accord.tabular.engines import (
     tolerance_for,
 )
 from accord.tabular.graph import export_table
+from accord.tabular.pictures import plot_table
 from accord.tabular.profile import TableProfile, remembered_rows, row_hashes, share_remembered
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import (
@@ -153,7 +154,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         y_tolerance: str | ArrayLike | None = None,
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
         client: "Client | None" = None,
     ) -> Self:
@@ -166,7 +167,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
-            progress: Called with the share of the work that is done.
+            progress: True for a bar, False for none; by default a bar in a notebook only. A
+                function is called with the share of the work that is done and what is being done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
             client: A Dask client, whose workers train.
@@ -174,7 +176,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self._check_settings()
         placed: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
         check_placed(self.engine, placed)
-        reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
+        reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
             X,
@@ -308,6 +310,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         """
         check_is_fitted(self, "engine_")
         return np.asarray(self.preprocessor_.transform(X), dtype=np.float64)
+
+    plot = plot_table
 
     def save(self, path: str | Path) -> None:
         """Write everything to one file that is safe to load (``accord.load``)."""

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     )
     from accord.workflows.datasets import DatasetsResult, describe_datasets, export_dataset
     from accord.workflows.demo import DemoResult, run_demo
-    from accord.workflows.dependence import Dependence
     from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
@@ -64,7 +63,6 @@ _HOMES = {
         "Drift",
         "measure_drift",
     ),
-    "dependence": ("Dependence",),
     "evaluate": (
         "EvaluateResult",
         "evaluate_table",
@@ -135,7 +133,6 @@ __all__ = [
     "CompareResult",
     "DatasetsResult",
     "DemoResult",
-    "Dependence",
     "Drift",
     "EvaluateResult",
     "ExportResult",

@@ -14,8 +14,16 @@ from sklearn.model_selection import KFold, cross_val_predict
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
 from accord.tables import DecimalMark, OptionError, quoted, read_table
-from accord.tabular import Assessment, Bounds, Effort, RowGroup, TableRegressor, as_floats
-from accord.workflows.dependence import Dependence, partial_dependence
+from accord.tabular import (
+    Assessment,
+    Bounds,
+    Dependence,
+    Effort,
+    RowGroup,
+    TableRegressor,
+    as_floats,
+    partial_dependence,
+)
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
 from accord.workflows.judged_rows import JudgedRow, WideRow, listed_rows, widest_rows
 from accord.workflows.leaks import Leaks, find_leaks
@@ -256,7 +264,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         main_columns=main,
         rows=listed_rows(model, main),
         widest=widest_rows(model, main),
-        dependence=partial_dependence(model, columns, random_state=seed),
+        dependence=partial_dependence(model, model.training_.X, columns, random_state=seed),
         order=_order(model),
         leaks=leaks,
         notes=(*model.notes_, *leaks.sentences()),
