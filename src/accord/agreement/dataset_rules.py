@@ -4,22 +4,30 @@ Such a rule looks at all predictions and all data of one joint draw at once, and
 others of its kind by ``&``, ``|`` and ``~``. A rule about single rows enters it through `Share`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
-from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative, check_probability
 from accord._types import Bools, Floats
-from accord.agreement.rule import Both, Either, Predicate, Rule, as_rule, in_words, to_array
+from accord.agreement.boolean import (
+    Algebra,
+    BooleanRule,
+    Callback,
+    Conjunction,
+    Disjunction,
+    Negation,
+    Predicate,
+    bracketed,
+    in_words,
+)
+from accord.agreement.rule import Rule, as_rule
 from accord.agreement.rules import Within
 
 
-class DatasetRule(ABC):
+class DatasetRule(BooleanRule["DatasetRule"]):
     """A Boolean statement about all predictions and all data together.
 
     **Shape**: y_hat and y (..., N), one answer for each leading index.
@@ -32,35 +40,12 @@ class DatasetRule(ABC):
         True
     """
 
-    over_all_rows: ClassVar[bool] = True
-
-    @abstractmethod
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        """One answer per leading index of arrays of one shape."""
-
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Bools:
-        """Whether all predictions together agree with all data."""
-        return self._holds(*np.broadcast_arrays(to_array(y_hat), to_array(y)))
+    _looks_at: ClassVar[str] = "over all rows"
+    _instead: ClassVar[str] = "Beside a rule over all rows, write Share(Within(0.5), 0.95)."
 
     @staticmethod
-    def from_callable(
-        function: Callable[[Floats, Floats], Any], *, name: str | None = None
-    ) -> "CustomOverall":
-        """A rule from ``function(y_hat, y) -> bool``, which takes arrays (..., N) to (...)."""
-        given = str(getattr(function, "__name__", type(function).__name__))
-        return CustomOverall(function, given if name is None else name)
-
-    def __and__(self, other: "DatasetRule") -> "AllOf":
-        return AllOf(self, _overall(other))
-
-    def __or__(self, other: "DatasetRule") -> "AnyOf":
-        return AnyOf(self, _overall(other))
-
-    def __invert__(self) -> "DatasetRule":
-        return self.rule if isinstance(self, Not) else Not(self)
+    def _algebra() -> "Algebra[DatasetRule]":
+        return Algebra(DatasetRule, AllOf, AnyOf, Not, CustomOverall)
 
 
 class Limit(DatasetRule):
@@ -91,7 +76,7 @@ class Limit(DatasetRule):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MeanAbsoluteErrorAtMost(Limit):
     """N⁻¹ Σ|ŷ − y| ≤ limit."""
 
@@ -107,7 +92,7 @@ class MeanAbsoluteErrorAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MeanErrorWithin(Limit):
     """|N⁻¹ Σ(ŷ − y)| ≤ limit: no more bias than this."""
 
@@ -123,7 +108,7 @@ class MeanErrorWithin(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SquaredErrorAtMost(Limit):
     """Σ(ŷ − y)² ≤ limit, the threshold on the squared error."""
 
@@ -139,7 +124,7 @@ class SquaredErrorAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AreaAtMost(Limit):
     """∫|F̂(x) − F(x)| dx ≤ limit for the empirical cdfs of all predictions and of all data.
 
@@ -158,7 +143,7 @@ class AreaAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Share(DatasetRule):
     """At least a share of the rows agrees, each under a rule for single rows.
 
@@ -183,7 +168,7 @@ class Share(DatasetRule):
         return np.asarray(agreed >= self.least(y_hat.shape[-1]))
 
     def __str__(self) -> str:
-        inner = f"({self.rule})" if isinstance(self.rule, Both | Either) else str(self.rule)
+        inner = bracketed(as_rule(self.rule), 2)
         return f"{in_words(self.share, percent=True)} {inner}"
 
 
@@ -194,88 +179,30 @@ def ShareWithin(tolerance: Any, share: float = 0.95) -> Share:
 
 
 @final
-@dataclass(frozen=True)
-class CustomOverall(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class CustomOverall(Callback["DatasetRule"], DatasetRule):
     """Agreement as a Python callable decides; made by `DatasetRule.from_callable`."""
 
-    function: Callable[[Floats, Floats], Any]
-    name: str
+    _remedy: ClassVar[str] = "Reduce the last axis, as in error.mean(-1) <= 1."
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        answer = np.asarray(self.function(y_hat, y))
-        if answer.dtype != np.bool_ or answer.shape != y.shape[:-1]:
-            raise ValueError(
-                "an agreement rule over all rows must answer with one boolean for each leading "
-                f"index {y.shape[:-1]}, got {answer.dtype} of shape {answer.shape} from "
-                f"{self.name!r}. Reduce the last axis, as in error.mean(-1) <= 1."
-            )
-        return answer
-
-    def __str__(self) -> str:
-        return self.name
+    @staticmethod
+    def _answers(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[:-1]
 
 
 @final
-@dataclass(frozen=True, repr=False)
-class AllOf(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class AllOf(Conjunction["DatasetRule"], DatasetRule):
     """Agreement under two rules at once; made by ``&``."""
 
-    left: DatasetRule
-    right: DatasetRule
-
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) & self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{_bracketed(self.left, AnyOf)} and {_bracketed(self.right, AnyOf, AllOf)}"
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} & {self.right!r})"
-
 
 @final
-@dataclass(frozen=True, repr=False)
-class AnyOf(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class AnyOf(Disjunction["DatasetRule"], DatasetRule):
     """Agreement under at least one of two rules; made by ``|``."""
 
-    left: DatasetRule
-    right: DatasetRule
-
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) | self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{self.left} or {_bracketed(self.right, AnyOf)}"
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} | {self.right!r})"
-
 
 @final
-@dataclass(frozen=True, repr=False)
-class Not(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class Not(Negation["DatasetRule"], DatasetRule):
     """Agreement where another rule disagrees; made by ``~``."""
-
-    rule: DatasetRule
-
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return ~self.rule._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"not {_bracketed(self.rule, AnyOf, AllOf)}"
-
-    def __repr__(self) -> str:
-        return f"~{self.rule!r}"
-
-
-def _overall(rule: Any) -> DatasetRule:
-    if isinstance(rule, DatasetRule):
-        return rule
-    raise TypeError(
-        f"a rule over all rows combines with others of its kind, got {rule!r}. "
-        "Wrap a rule for single rows: Share(rule, 1.0) asks it of every row."
-    )
-
-
-def _bracketed(rule: DatasetRule, *weaker: type[DatasetRule]) -> str:
-    return f"({rule})" if isinstance(rule, weaker) else str(rule)

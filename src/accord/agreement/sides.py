@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import check_finite, check_floating, check_not_empty
-from accord.agreement.rule import to_array
+from accord.agreement.boolean import to_array
 from accord.distributions import Distribution, Empirical
 
 
