@@ -16,7 +16,7 @@ from accord.agreement import (
     Within,
     probability_of_agreement,
 )
-from accord.agreement.overall import poisson_binomial_tail
+from accord.agreement.dataset_rules import poisson_binomial_tail
 from accord.distributions import Empirical, Laplace, Normal, Uniform
 
 RNG = np.random.default_rng(0)

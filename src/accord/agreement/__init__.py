@@ -2,7 +2,15 @@
 
 from accord.agreement.acceptance import Acceptance, acceptance
 from accord.agreement.boolean import BooleanRule, Predicate, to_array
-from accord.agreement.closed_form import log_probability_in_family
+from accord.agreement.closed_form import (
+    Known,
+    Sampled,
+    Side,
+    Uncertain,
+    log_probability_in_family,
+    pair_of,
+    side_of,
+)
 from accord.agreement.dataset_rules import (
     AreaAtMost,
     DatasetRule,
@@ -35,7 +43,6 @@ from accord.agreement.rules import (
     Within,
     WithinRelative,
 )
-from accord.agreement.sides import Known, Sampled, Side, Uncertain, pair_of, side_of
 from accord.agreement.tracing import Found, missed, search, trace
 
 __all__ = [

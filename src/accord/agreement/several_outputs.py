@@ -17,11 +17,11 @@ from accord._checks import check_finite, generator_from
 from accord._numerics import TooManyRegionsError, normal_probability
 from accord._types import Floats
 from accord.agreement.boolean import to_array
+from accord.agreement.closed_form import Pair, pair_of
 from accord.agreement.joint_rules import AllWithin, EachOutput, JointRule
 from accord.agreement.routes import NoRoute, Options, Result, Route, log_agreement_by_row
 from accord.agreement.rule import Rule
 from accord.agreement.rules import Within
-from accord.agreement.sides import Pair, pair_of
 from accord.agreement.tracing import binomial_error
 from accord.distributions import (
     Distribution,
