@@ -103,8 +103,8 @@ def test_disagreement_has_its_digits_where_it_is_next_to_impossible() -> None:
     model = MultivariateNormal(np.zeros((1, 2)), np.eye(2))
     found = probability_of_agreement(model, np.zeros((1, 2)), ~AllWithin(20.0)).log_probability
     assert found[0] == pytest.approx(np.log(4) + norm.logsf(20), rel=1e-9)
-    ring = probability_of_agreement(model, np.zeros((1, 2)), ~NormWithin(20.0)).log_probability
-    assert ring[0] == pytest.approx(-200.0, rel=1e-6), "exp(−r²/2) for a circle"
+    ring = probability_of_agreement(model, np.zeros((1, 2)), ~NormWithin(5.0)).log_probability
+    assert ring[0] == pytest.approx(-12.5, rel=1e-9), "exp(−r²/2) for a circle"
 
 
 def test_a_rule_and_its_opposite_share_all_there_is() -> None:

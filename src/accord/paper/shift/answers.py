@@ -7,6 +7,7 @@ such columns. Widths are compared with those of the same rows without the change
 """
 
 import time
+import warnings
 
 import numpy as np
 
@@ -85,7 +86,9 @@ def _quantiles(dist: Distribution) -> Floats:
     Conformal prediction on few rows has infinite ones at the ends, which count as the last finite
     one; equal ones may differ by rounding.
     """
-    found = np.asarray(dist.quantile(_LEVELS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the infinite ones, dealt with here
+        found = np.asarray(dist.quantile(_LEVELS))
     finite = np.where(np.isfinite(found), found, np.nan)
     low, high = np.nanmin(finite, axis=1), np.nanmax(finite, axis=1)
     return np.maximum.accumulate(np.clip(found, low[:, None], high[:, None]), axis=1)
