@@ -14,9 +14,16 @@ from torch import Tensor
 
 from accord._checks import RandomState, generator_from
 from accord._types import Floats
-from accord.agreement.closed_form import log_probability_of, reflected
+from accord.agreement.closed_form import (
+    Known,
+    Pair,
+    Sampled,
+    Side,
+    Uncertain,
+    log_probability_of,
+    reflected,
+)
 from accord.agreement.rule import Rule
-from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
 from accord.agreement.tracing import binomial_error
 from accord.distributions import Distribution
 

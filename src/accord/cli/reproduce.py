@@ -29,6 +29,11 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="Fewer splits: minutes instead of hours.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
 @click.option(
+    "--pages-only",
+    is_flag=True,
+    help="Lay out README.md and report.html again from the tables in FOLDER, and run nothing.",
+)
+@click.option(
     "--list",
     "listing",
     is_flag=True,
@@ -41,6 +46,7 @@ def reproduce(
     records: Path | None,
     quick: bool,
     jobs: int | None,
+    pages_only: bool,
     listing: bool,
     quiet: bool,
     as_json: bool,
@@ -57,11 +63,19 @@ def reproduce(
       accord reproduce --list
       accord reproduce --quick
       accord reproduce table1 table3 --folder results
+      accord reproduce --pages-only --folder results
       accord reproduce shift --folder shift
     """
     from contextlib import nullcontext
 
-    from accord.paper import OWN_STUDIES, STUDIES, TerminalProgress, group_sentences, write_whole
+    from accord.paper import (
+        OWN_STUDIES,
+        STUDIES,
+        TerminalProgress,
+        group_sentences,
+        lay_out,
+        write_whole,
+    )
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
     from accord.tables import OptionError, listed
@@ -76,6 +90,10 @@ def reproduce(
         return
     if unknown := [name for name in studies if name not in (*known, "all")]:
         raise OptionError(f"studies must be among {listed(known)}, got {listed(unknown)}.")
+    if pages_only:
+        write_whole(folder / "report.html", reproduction_report(lay_out(folder)))
+        click.echo(f"Wrote {folder / 'report.html'} and {folder / 'README.md'}.")
+        return
     with nullcontext() if quiet or as_json else TerminalProgress() as listener:
         result = run(
             studies or ("all",),

@@ -35,6 +35,8 @@ TYPES: dict[str, str] = {
     "AllWithin": "accord.agreement:AllWithin",
     "EachOutput": "accord.agreement:EachOutput",
     "JointBoth": "accord.agreement.joint_rules:JointBoth",
+    "JointEither": "accord.agreement.joint_rules:JointEither",
+    "JointNot": "accord.agreement.joint_rules:JointNot",
     "NormWithin": "accord.agreement:NormWithin",
     "Growth": "accord.trust:Growth",
     "ToleranceCurve": "accord.estimators:ToleranceCurve",

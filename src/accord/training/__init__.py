@@ -13,7 +13,7 @@ from accord.training.gaussian_weights import (
     output_moments,
     relu_moments,
 )
-from accord.training.joint import JointHeads, JointLoss
+from accord.training.joint import JointHeads, JointLoss, numbers_of
 from accord.training.members import Scaling, raw_outputs
 from accord.training.modules import (
     MakeModule,
@@ -113,6 +113,7 @@ __all__ = [
     "made",
     "matched_gamma",
     "module_outputs",
+    "numbers_of",
     "output_moments",
     "raw_outputs",
     "refine_prior",
