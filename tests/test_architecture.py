@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("distributions", "agreement", "losses", "metrics", "validation", "splits"),
     ("training", "export", "tables", "datasets"),
     (
+        "adapters",
         "estimators",
         "calibration",
         "trust",
