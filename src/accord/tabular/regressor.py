@@ -324,10 +324,6 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         return np.array(self.schema_.names, dtype=object)
 
     @property
-    def n_features_in_(self) -> int:
-        return len(self.schema_.names)
-
-    @property
     def schema_(self) -> Schema:
         check_is_fitted(self, "engine_")
         return Schema.from_dict(self._schema)
