@@ -13,6 +13,7 @@ from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
 from accord.tables.files import (
+    ArrowFrame,
     Table,
     TableWriter,
     file_sha256,
@@ -39,6 +40,7 @@ from accord.tables.training_data import Decision, TrainingData, number_column, p
 
 __all__ = [
     "ONE_HOT_CATEGORIES",
+    "ArrowFrame",
     "CellFormat",
     "CellKind",
     "Column",

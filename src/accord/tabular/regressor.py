@@ -336,6 +336,11 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         return input_arrays(self._table_of(X).data, self.schema_)
 
     @property
+    def feature_names_in_(self) -> Array:
+        """The columns that predictions are made from."""
+        return np.array(self.schema_.names, dtype=object)
+
+    @property
     def schema_(self) -> Schema:
         check_is_fitted(self, "engine_")
         return Schema.from_dict(self._schema)
