@@ -56,6 +56,7 @@ from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, extreme, resolution
+from accord.splits import groups_of_copies
 from accord.training import DivergedError
 from accord.trust import Growth, Proximity
 
@@ -286,7 +287,7 @@ class PortfolioRegressor(DistributionalRegressor):
         """Sets what widens predictions away from the data, and ``shifted_``."""
         changes = relevance(self.members_, table.x, table.y, seed=seed)
         self.feature_weight_ = feature_weights(changes)
-        self.growth_ = self._growth(table.x)
+        self.growth_ = self._growth(table.x, table.y)
         used = held_out_rows(table, parts)
         usual = Evidence(
             predictions,
@@ -337,8 +338,13 @@ class PortfolioRegressor(DistributionalRegressor):
                 f"{'counts' if one else 'count'} in training. Check for typing errors."
             )
 
-    def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
+    def _growth(self, x: Floats, y: Floats) -> Growth:
+        return Growth().fit(
+            x,
+            feature_weight=self.feature_weight_,
+            copies=groups_of_copies(x, y),
+            max_references=REFERENCES,
+        )
 
     def _shifted(
         self, table: TrainingTable, changes: Floats, seed: int, clock: Clock
@@ -361,7 +367,8 @@ class PortfolioRegressor(DistributionalRegressor):
                 Prediction.of(member, model.components(table.x[test], fold), self.scale_)
                 for member, model in zip(self.members_, models, strict=True)
             ]
-            growth = self._growth(table.x[at_most(part.train, _GROWTH_ROWS, seed)])
+            near = at_most(part.train, _GROWTH_ROWS, seed)
+            growth = self._growth(table.x[near], table.y[near])
             growths = growth_at(growth, growth(table.x[test]))
             found.append((test, Evidence(predictions, table.y[test], table.weight[test], *growths)))
         return found
