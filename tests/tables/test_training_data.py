@@ -309,7 +309,7 @@ def test_surprises_are_counted(frame: pd.DataFrame, schema: Schema) -> None:
     twice = surprises + surprises
     assert twice.unseen == {"town": 4}
     assert twice.sentences()[3] == (
-        "4 categories not seen in training in 'town': predicted as a rare one."
+        "4 categories not seen in training in 'town': predicted from the other columns."
     )
 
 

@@ -221,7 +221,7 @@ class Surprises:
             (self.missing, "missing value", "predicted from the other columns"),
             (self.infinite, "infinite value", "taken as very large, and the rows as unusual"),
             (self.absurd, "value far beyond all in training", "the rows count as unusual"),
-            (self.unseen, "category not seen in training", "predicted as a rare one"),
+            (self.unseen, "category not seen in training", "predicted from the other columns"),
         )
         return [
             f"{_sort(sum(counts.values()), what)} in {listed(counts)}: {answer}."

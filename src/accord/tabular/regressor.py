@@ -202,6 +202,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
+            **({} if self.engine else {"blanks": self.preprocessor_.unknown_categories()}),
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
