@@ -314,3 +314,10 @@ def test_features_that_say_nothing() -> None:
     y = np.random.default_rng(0).normal(size=40)
     model = quick().fit(np.ones((40, 2)), y)
     assert np.abs(model.predict(np.ones((1, 2))) - y.mean())[0] < 0.5
+
+
+def test_rows_are_usual_beside_a_table_of_copies() -> None:
+    """Copies are no neighbours of each other: beside them, every new row would seem far."""
+    x, y = bent(60, n_noise=2)
+    copied = hurried().fit(np.repeat(x, 5, axis=0), np.repeat(y, 5))
+    assert copied.is_unusual(bent(200, seed=1, n_noise=2)[0]).mean() < 0.2

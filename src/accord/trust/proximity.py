@@ -88,12 +88,21 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         self.max_references = max_references
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, feature_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        feature_weight: ArrayLike | None = None,
+        copies: ArrayLike | None = None,
+    ) -> Self:
         """Learn the scale of the features and the training rows' own distances.
 
-        ``feature_weight`` says how much a deviation in each feature counts, 1 unless given.
+        ``feature_weight`` says how much a deviation in each feature counts, 1 unless given. Rows
+        with the same number in ``copies`` repeat each other: they are one neighbour, and none of
+        their own, or all others would seem far beside them.
 
-        **Shape:** X (N, d) with N ≥ 2; feature_weight (d,), positive; y is ignored.
+        **Shape:** X (N, d) with N ≥ 2; feature_weight (d,), positive; copies (N,); y is ignored.
         """
         X = validate_data(self, X, dtype=np.float64)
         if self.n_neighbors < 1:
@@ -112,10 +121,12 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         weight = np.ones(X.shape[1]) if feature_weight is None else np.asarray(feature_weight)
         self.scale_ = deviation[varies] / weight[varies]
         Z = self._standardise(X)
-        chosen = self._choose_references(len(Z))
+        same = np.arange(len(Z)) if copies is None else np.asarray(copies)
+        first = np.sort(np.unique(same, return_index=True)[1])
+        chosen = first[self._choose_references(len(first))]
         self.references_, self.reference_rows_ = Z[chosen], chosen
         self.n_neighbors_ = min(self.n_neighbors, len(chosen) - 1)
-        self.training_distances_ = self._training_distances(Z, chosen)
+        self.training_distances_ = self._training_distances(Z, np.isin(same, same[chosen]))
         return self
 
     def distance(self, X: Any) -> Floats:
@@ -197,11 +208,11 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         random = check_random_state(self.random_state)
         return np.sort(random.choice(n, self.max_references, replace=False))
 
-    def _training_distances(self, Z: Floats, chosen: Indices) -> Floats:
-        """References find themselves at distance 0 and leave that one out."""
+    def _training_distances(self, Z: Floats, known: Bools) -> Floats:
+        """References, and copies of them, find themselves at distance 0 and leave that one out."""
         nearest, _ = self._nearest(Z, self.n_neighbors_ + 1)
         distances: Floats = nearest[:, :-1].mean(axis=1)
-        distances[chosen] = nearest[chosen, 1:].mean(axis=1)
+        distances[known] = nearest[known, 1:].mean(axis=1)
         return distances
 
     def _nearest(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
@@ -287,11 +298,16 @@ class Growth:
     """
 
     def fit(
-        self, x: Floats, *, feature_weight: Floats | None = None, max_references: int = 20_000
+        self,
+        x: Floats,
+        *,
+        feature_weight: Floats | None = None,
+        copies: Indices | None = None,
+        max_references: int = 20_000,
     ) -> Self:
-        """**Shape**: x (N, d), feature_weight (d,)."""
+        """**Shape**: x (N, d), feature_weight (d,), copies (N,)."""
         proximity = Proximity(max_references=max_references, random_state=0)
-        self.proximity_ = proximity.fit(x, feature_weight=feature_weight)
+        self.proximity_ = proximity.fit(x, feature_weight=feature_weight, copies=copies)
         distances = self.proximity_.distance_leave_one_out()
         self.start_, high = np.quantile(distances, [0.5, 0.95])
         # rows all alike: any distance at all is unusual, and the cap bounds what follows
