@@ -10,11 +10,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from accord._files import OptionError
+from accord.paper.records import Record, RecordStore
+from accord.paper.runner import Silent, run
+from accord.paper.stacks import Outcome, Stack, cells_of
+from accord.paper.study import Group, Protocol, StudyModel
 from accord.portfolio import PortfolioRegressor
 from accord.work import Checkpoint, Here, LostSchedulerError, carry_out, connected, workers_of
+from accord.workflows import CompareResult, Method, compare_methods, predict_table
 
 distributed = pytest.importorskip("distributed")
 
@@ -124,6 +130,68 @@ def test_shared_data_that_are_lost_are_sent_again(client: Any, tmp_path: Path) -
         os.kill(process, signal.SIGKILL)
     found |= {value for _, value, error in units if error is None}
     assert found == {10 + n for n in range(6)}
+
+
+def test_a_comparison_is_that_of_this_process(client: Any, houses: pd.DataFrame) -> None:
+    def compared(**how: Any) -> CompareResult:
+        failing = Method("failing", "never", _no_model)
+        methods = ["mse-ensemble", failing, "deep-ensemble"]
+        return compare_methods(houses.head(60), target="price", methods=methods, n_splits=1, **how)
+
+    here, there = compared(), compared(client=client)
+    assert [s.figures for s in there.scores] == [s.figures for s in here.scores]
+    assert there.failures == here.failures == {"failing": "ValueError: no model"}
+
+
+def _no_model(seed: int) -> Any:
+    raise ValueError("no model")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_predictions_are_those_of_this_process(
+    client: Any,
+    model_file: Path,
+    houses: pd.DataFrame,
+    tmp_path: Path,
+    suffix: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("accord.workflows.predict._BATCH_ROWS", 64)
+    table = pd.concat([houses] * 3, ignore_index=True)
+    table.to_csv(tmp_path / "table.csv", index=False)
+    found = [
+        predict_table(
+            model_file,
+            tmp_path / "table.csv",
+            output=tmp_path / f"{name}.{suffix}",
+            id_column="house",
+            explain_row=300,
+            client=how,
+        )
+        for name, how in (("here", None), ("there", client))
+    ]
+    one, other = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("here", "there"))
+    assert one == other
+    assert found[0].receipt == found[1].receipt is not None
+    assert found[0].n_unusual == found[1].n_unusual
+
+
+def test_a_study_brings_its_records_home(client: Any, tmp_path: Path) -> None:
+    protocol = Protocol("standard", ("boston", "wine"), splits=2, quick_splits=1)
+    group = Group("made-up", "g", protocol, (StudyModel("M", "r", "", {}),))
+    stacks = [Stack(group, dataset, (0, 1), "code") for dataset in ("boston", "wine")]
+    failed = run(stacks, tmp_path, jobs=1, listener=Silent(), work=_recorded, client=client)
+    assert [stack.dataset for stack in failed] == ["wine"]
+    store = RecordStore(tmp_path)
+    assert all(store.get(cell) for _, _, cell in cells_of(stacks[0]))
+
+
+def _recorded(stack: Stack, store: RecordStore) -> Outcome:
+    if stack.dataset == "wine":
+        raise ValueError("corked")
+    for _, _, cell in cells_of(stack):
+        store.put(cell, Record(cell.source, stack.dataset, cell.split, {"nll": 1.0}))
+    return Outcome(1.0, 2)
 
 
 def _started(*words: str) -> subprocess.Popen[str]:

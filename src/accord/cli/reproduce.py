@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="List the studies, with where they depart from the paper, and stop.",
 )
+@options.scheduler
 @options.common
 def reproduce(
     studies: tuple[str, ...],
@@ -42,6 +43,7 @@ def reproduce(
     quick: bool,
     jobs: int | None,
     listing: bool,
+    scheduler: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -58,6 +60,7 @@ def reproduce(
       accord reproduce --quick
       accord reproduce table1 table3 --folder results
       accord reproduce shift --folder shift
+      accord reproduce all --scheduler tcp://10.0.0.5:8786
     """
     from contextlib import nullcontext
 
@@ -65,6 +68,7 @@ def reproduce(
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
     from accord.tables import OptionError, listed
+    from accord.work import connected
 
     everything = (*STUDIES, *OWN_STUDIES)
     known = [study.name for study in everything]
@@ -76,7 +80,10 @@ def reproduce(
         return
     if unknown := [name for name in studies if name not in (*known, "all")]:
         raise OptionError(f"studies must be among {listed(known)}, got {listed(unknown)}.")
-    with nullcontext() if quiet or as_json else TerminalProgress() as listener:
+    with (
+        connected(scheduler=scheduler) as client,
+        nullcontext() if quiet or as_json else TerminalProgress() as listener,
+    ):
         result = run(
             studies or ("all",),
             folder=folder,
@@ -84,6 +91,7 @@ def reproduce(
             quick=quick,
             jobs=jobs,
             listener=listener,
+            client=client,
         )
     write_whole(folder / "report.html", reproduction_report(result))
     if as_json:
