@@ -37,6 +37,7 @@ from accord.cli import options, terminal
 @click.option("--no-report", is_flag=True, help="Write no report.")
 @click.option("--output", "-o", type=options.FILE, help="Also write the scores, .csv or .parquet.")
 @options.coverage
+@options.cluster
 @options.seed
 @options.dialect
 @options.threads
@@ -52,6 +53,8 @@ def compare(
     force: bool,
     quiet: bool,
     as_json: bool,
+    scheduler: str | None,
+    workers: int | None,
     **settings: Any,
 ) -> None:
     """Train every method of this library (and NGBoost and CatBoost, if installed) on TABLE.
@@ -69,13 +72,22 @@ def compare(
 
     from accord.report import compare_report
     from accord.tables import atomic_outputs, refuse_unknown_suffix
+    from accord.work import connected
     from accord.workflows import KINDS, compare_methods
 
     if output is not None:
         refuse_unknown_suffix(output)
-    with terminal.progress(quiet=quiet) as progress:
+    with (
+        connected(scheduler=scheduler, workers=workers) as client,
+        terminal.progress(quiet=quiet) as progress,
+    ):
         result = compare_methods(
-            table, n_splits=splits, methods=methods or None, progress=progress, **settings
+            table,
+            n_splits=splits,
+            methods=methods or None,
+            progress=progress,
+            client=client,
+            **settings,
         )
     with atomic_outputs(wanted, inputs=[table], force=force) as places:
         if pages:
