@@ -35,6 +35,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "portfolio",
         "persistence",
         "tabular",
+        "work",
     ),
     ("paper", "workflows"),
     ("cli", "report", "service", "__main__"),

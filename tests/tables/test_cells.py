@@ -9,7 +9,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from accord.tables.cells import CellFormat, UnreadableCells, convert, decimal_mark, detect
+from accord.tables.cells import CellFormat, UnreadableCells, convert
+from accord.tables.detection import decimal_mark, detect
 
 NAN = float("nan")
 

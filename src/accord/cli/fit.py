@@ -145,6 +145,14 @@ _ROLES = {
     show_default=True,
     help="Of a larger file, train on a random sample of so many rows.",
 )
+@click.option(
+    "--resume/--no-resume",
+    default=True,
+    show_default=True,
+    help="Keep what is finished in a folder beside the model file until that is written, and go on "
+    "from what a stopped run of the same command has left there.",
+)
+@options.cluster
 @options.seed
 @options.dialect
 @options.threads
@@ -158,6 +166,9 @@ def fit(
     as_json: bool,
     quiet: bool,
     force: bool,
+    resume: bool,
+    scheduler: str | None,
+    workers: int | None,
     **settings: Any,
 ) -> None:
     """Train a model on TABLE (CSV, Parquet, a folder of Parquet files; - for standard input) and
@@ -167,7 +178,8 @@ def fit(
     models that have not seen it, and the most unusual rows by models that have seen no rows
     like them: these are the figures in the report. The models that were judged are the ones saved;
     only a --method that is a single ensemble is trained once more, on all rows. Tables may be
-    larger than memory: see --max-rows.
+    larger than memory: see --max-rows. A run that was stopped, however, goes on where it was: run
+    the same command again.
 
     \b
     Examples:
@@ -177,6 +189,7 @@ def fit(
       accord fit tests.parquet --target life --lower-column censored_at
       accord fit big.csv --target y --time-budget 5m --json > result.json
       accord fit houses.csv --target price --method bvm-paper --tolerance 1%
+      accord fit big.parquet --target y --scheduler tcp://10.0.0.5:8786
     """
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
@@ -191,18 +204,27 @@ def fit(
 
     from accord.report import fit_report
     from accord.tables import atomic_outputs
+    from accord.work import Checkpoint, connected
     from accord.workflows import fit_table
 
-    with terminal.progress(quiet=quiet) as progress:
-        result = fit_table(table, progress=progress, **settings)
+    keeps = resume and settings["method"] == "portfolio"
+    kept = Checkpoint(output.with_name(f"{output.name}.unfinished")) if keeps else None
+    with (
+        connected(scheduler=scheduler, workers=workers) as client,
+        terminal.progress(quiet=quiet) as progress,
+    ):
+        result = fit_table(table, progress=progress, checkpoint=kept, client=client, **settings)
     page = "" if no_report else fit_report(result)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:
         result.model.save(parts[0])
         if not no_report:
             terminal.write_report(parts[1:], page, result.to_json())
+    if kept is not None:
+        kept.clear()
     if as_json:
         terminal.print_json(result.to_json() | {"outputs": [str(path) for path in wanted]})
         return
-    terminal.notes(result.notes, quiet=quiet)
+    again = f"{kept.found} units of a run that was stopped were used again." if kept else ""
+    terminal.notes([*result.notes, *([again] if kept and kept.found else [])], quiet=quiet)
     terminal.print_verdict(result.verdict)
     terminal.wrote(wanted)

@@ -158,6 +158,23 @@ threads = click.option(
     callback=_use_threads,
     help="Processor threads to use.  [default: chosen by the size of the work]",
 )
+scheduler = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Work on the Dask cluster whose scheduler is at this address, like tcp://10.0.0.5:8786.",
+)
+workers = click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    help="Work on so many processes of this machine, one thread each, as a Dask cluster.",
+)
+
+
+def cluster(command: Command) -> Command:
+    """Who does the work, if not this process."""
+    return scheduler(workers(command))
+
+
 force = click.option("--force", "-f", is_flag=True, help="Replace existing files.")
 seed = click.option(
     "--seed",

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from accord._files import write_whole
 from accord._notebook import html_card
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent
@@ -182,14 +183,14 @@ class DistributionalRegressor(_Regressor, ABC):
         """Write the fitted model as one ONNX graph, for programs without Python.
 
         Its input is ``X`` (N, d), float64; its outputs are ``y_mean``, ``y_std``, ``y_quantiles``
-        at ``levels`` and, for a model that knows unusual rows, ``unusual_score`` and ``unusual``.
-        A part that has no graph is named in a ``ValueError``, and nothing is written. Needs
-        ``pip install 'accord[export]'``.
+        at ``levels`` and, for a model that knows them, ``y_noise``, ``y_disagreement``,
+        ``y_distance``, ``unusual_score`` and ``unusual``. A part that has no graph is named in a
+        ``ValueError``, and nothing is written. Needs ``pip install 'accord[export]'``.
         """
-        from accord.export import export_estimator
+        from accord.export import estimator_graph
 
         check_is_fitted(self)
-        export_estimator(self, path, levels=levels, metadata={})
+        write_whole(path, estimator_graph(self, levels=levels, metadata={}))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -24,35 +24,7 @@ MISSING_TOKENS = (
 )
 # These are missing among numbers and dates; among texts they can be a category ("no garage").
 NOTHING_WORDS = ("None", "none", "NONE")
-
-_BOOLEANS = ("true", "false")
-_TIME = r"^\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
-_CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
-_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_DATE = (
-    r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}"
-    rf"|{_MONTH}[./ -]+\d{{1,2}}[./ ,-]+\d{{2,4}}|\d{{1,2}}[./ -]+{_MONTH}[./ ,-]+\d{{2,4}})"
-    r"([T ,]+\d{1,2}:\d{2}.*)?$"
-)
-# A group of thousands does not begin with a zero: 0,500 is a half.
-_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
-_COMMA = r"^[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$"
-_SPACE = "[ \u00a0\u202f'’]"
-_NUMBERS: dict[NumberFormat, str | None] = {
-    "plain": None,
-    "thousands": _THOUSANDS,
-    "comma": _COMMA,
-    "spaced": rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})*(\.\d+)?$",
-    "spaced comma": rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})*(,\d+)?$",
-}
-# Signs that stand before or after a number and are no part of it.
-_UNITS = ("$", "€", "£", "¥", "₹", "%", "USD", "EUR", "GBP", "CHF", "JPY")
-_UNIT_PATTERN = r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)"
-# A text column is a number column with odd entries if at least this share reads as numbers and
-# the rest is a handful of distinct words ("?", "unknown").
-_NUMERIC_SHARE = 0.9
-_ODD_ENTRIES = 5
-_SAMPLE = 50
+SPACE = "[ \u00a0\u202f'’]"
 
 
 class UnreadableCells(ValueError):
@@ -107,30 +79,6 @@ class CellFormat:
         return "; ".join(remarks)
 
 
-def detect(column: pa.ChunkedArray, *, decimal: DecimalMark | None = None) -> CellFormat | None:
-    """The meaning that fits every cell of a column; None for types that no model can use.
-
-    ``decimal`` is the table's decimal mark, for columns that could be read either way.
-
-    >>> detect(pa.chunked_array([["1", "2.5", "NA"]])).kind
-    'number'
-    >>> detect(pa.chunked_array([["$1,234.50", "$7"]])).remark()
-    'numbers without the sign $; the comma separates thousands'
-    >>> detect(pa.chunked_array([["31/12/2020", "01/02/2021"]])).date_format
-    '%d/%m/%Y'
-    """
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_boolean(kind):
-        return CellFormat("boolean")
-    if _is_numeric(kind) or pa.types.is_duration(kind):
-        return CellFormat("number")
-    if pa.types.is_time(kind):
-        return CellFormat("time")
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return CellFormat("date")
-    return _detect_text(cleaned(column).drop_null(), decimal) if is_text(kind) else None
-
-
 def convert(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
     """The column's values: float64 for numbers, booleans and times, datetimes, or text objects.
 
@@ -155,147 +103,11 @@ def cleaned(column: pa.ChunkedArray, also_missing: tuple[str, ...] = ()) -> pa.C
     return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
 
-def decimal_mark(table: pa.Table) -> DecimalMark | None:
-    """The decimal mark that some column shows beyond doubt and none contradicts.
-
-    >>> decimal_mark(pa.table({"a": ["0,5", "1,25"], "b": ["1,250", "2,500"]}))
-    ','
-    """
-    commas = points = False
-    for column in table.columns:
-        if not is_text(column.type):
-            continue
-        text = _without_unit(cleaned(column).drop_null().slice(0, 10_000))
-        if _all(pc.match_substring_regex(text, r"^[+-]?\d+\.\d{1,2}$")):
-            points = True
-        elif _all(pc.match_substring_regex(text, _COMMA)):
-            commas |= not _all(pc.match_substring_regex(text, _THOUSANDS))
-    if commas == points:
-        return None
-    return "," if commas else "."
-
-
-# --- detection of text -------------------------------------------------------------------------
-
-
-def _detect_text(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat:
-    words = pc.is_in(text, value_set=pa.array(NOTHING_WORDS))
-    nothing = tuple(sorted(set(text.filter(words).to_pylist())))
-    others = text.filter(pc.invert(words))
-    found = _detect_values(others, decimal) if len(others) else None
-    if found is None:
-        return CellFormat("category")
-    return CellFormat(
-        found.kind,
-        found.number_format,
-        found.unit,
-        found.date_format,
-        tuple(sorted({*found.missing_tokens, *nothing})),
-    )
-
-
-def _detect_values(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
-    if _all(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_BOOLEANS))):
-        return CellFormat("boolean")
-    if number := _number_format(text, decimal):
-        return CellFormat("number", number)
-    if unit := _unit(text):
-        bare = _plain(text, CellFormat("number", unit=unit))
-        if number := _number_format(bare, decimal):
-            return CellFormat("number", number, unit)
-    if _all(pc.match_substring_regex(text, _TIME)) and _all(
-        pc.match_substring_regex(text, r"^([01]?\d|2[0-3]):")
-    ):
-        return CellFormat("time")
-    if _all(pc.match_substring_regex(text, _CLOCK)):
-        return CellFormat("number", "clock")
-    if _all(pc.match_substring_regex(text, _DATE)):
-        found, date_format = _date_format(text, day_first=decimal == ",")
-        if found:
-            return CellFormat("date", date_format=date_format)
-    odd = _odd_entries(text)
-    return CellFormat("number", missing_tokens=odd) if odd else None
-
-
-def _number_format(text: pa.ChunkedArray, decimal: DecimalMark | None) -> NumberFormat | None:
-    order: tuple[NumberFormat, ...] = ("plain", "thousands", "comma", "spaced", "spaced comma")
-    if decimal == ",":
-        order = ("comma", "spaced comma", "plain", "thousands", "spaced")
-    return next((number for number in order if _reads_as_number(text, number)), None)
-
-
-def _reads_as_number(text: pa.ChunkedArray, number_format: NumberFormat) -> bool:
-    pattern = _NUMBERS[number_format]
-    if pattern and not _all(pc.match_substring_regex(text, pattern)):
-        return False
-    try:
-        pc.cast(_plain(text, CellFormat("number", number_format)), pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _unit(text: pa.ChunkedArray) -> str:
-    """The one sign that stands beside numbers in this column, or nothing."""
-    if not _all(pc.match_substring_regex(text, r"\d")):
-        return ""
-    found = [unit for unit in _UNITS if pc.any(pc.match_substring(text, unit)).as_py()]
-    return found[0] if len(found) == 1 else ""
-
-
-def _odd_entries(text: pa.ChunkedArray) -> tuple[str, ...]:
-    """The few words among numbers, or nothing if there are too many of them."""
-    beginning = pd.to_numeric(text.slice(0, 20 * _SAMPLE).to_pandas(), errors="coerce")
-    if beginning.notna().mean() < 0.5:
-        return ()
-    series = text.to_pandas()
-    odd = series[pd.to_numeric(series, errors="coerce").isna()]
-    words = odd.unique()
-    if len(odd) > (1 - _NUMERIC_SHARE) * len(series) or len(words) > _ODD_ENTRIES:
-        return ()
-    return tuple(sorted(str(word) for word in words))
-
-
-def _date_format(text: pa.ChunkedArray, *, day_first: bool) -> tuple[bool, str | None]:
-    """Whether the text is dates, and in which format (None: ISO 8601)."""
-    if _reads_as_dates(text, None):
-        return True, None
-    sample = text.slice(0, _SAMPLE)
-    # A point between numbers is the custom of countries that write the day first.
-    day_first = day_first or "." in str(text[0])
-    for date_format in _date_formats(day_first):
-        if _reads_as_dates(sample, date_format) and _reads_as_dates(text, date_format):
-            return True, date_format
-    return False, None
-
-
-def _date_formats(day_first: bool) -> list[str]:
-    orders = ["%d{0}%m{0}%Y", "%m{0}%d{0}%Y"] if day_first else ["%m{0}%d{0}%Y", "%d{0}%m{0}%Y"]
-    orders += [order.replace("%Y", "%y") for order in orders] + ["%Y{0}%m{0}%d"]
-    days = [order.format(mark) for order in orders for mark in "./- "]
-    days += [f"%d{mark}%{month}{mark}%{year}" for mark in " -" for month in "bB" for year in "Yy"]
-    days += [f"%{month} %d{mark}%Y" for month in "bB" for mark in (", ", " ")]
-    times = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-    return [day + time for time in times for day in days]
-
-
-def _reads_as_dates(text: pa.ChunkedArray, date_format: str | None) -> bool:
-    try:
-        convert(text, CellFormat("date", date_format=date_format))
-    except UnreadableCells:
-        return False
-    return True
-
-
-def _all(mask: pa.ChunkedArray) -> bool:
-    return bool(pc.all(mask).as_py()) if len(mask) else False
-
-
 # --- conversion --------------------------------------------------------------------------------
 
 
 def _number(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
-    if _is_numeric(column.type) or pa.types.is_boolean(column.type):
+    if is_numeric(column.type) or pa.types.is_boolean(column.type):
         return _float64(pc.cast(column, pa.float64(), safe=False))
     if pa.types.is_duration(column.type):
         return _seconds(pc.cast(column, pa.duration("us"), safe=False))
@@ -304,9 +116,9 @@ def _number(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
     if cells.number_format == "clock":
         return _durations(column)
     try:
-        return _float64(pc.cast(_plain(column, cells), pa.float64()))
+        return _float64(pc.cast(plain_numbers(column, cells), pa.float64()))
     except pa.ArrowInvalid:
-        plain = _plain(column, cells).to_pandas()
+        plain = plain_numbers(column, cells).to_pandas()
         raise _unreadable(column, pd.to_numeric(plain, errors="coerce"), "numbers") from None
 
 
@@ -409,7 +221,7 @@ def _unreadable(text: pa.ChunkedArray, values: Any, what: str) -> UnreadableCell
     return UnreadableCells(rule, row=first, more=len(bad) - 1)
 
 
-def _plain(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
+def plain_numbers(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
     """Numbers as a computer writes them."""
     if cells.unit:
         text = pc.utf8_trim_whitespace(
@@ -417,7 +229,7 @@ def _plain(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
         )
         text = pc.replace_substring_regex(text, r"^([+-])\s+", r"\1")
     if cells.number_format in ("spaced", "spaced comma"):
-        text = pc.replace_substring_regex(text, _SPACE, "")
+        text = pc.replace_substring_regex(text, SPACE, "")
     if cells.number_format == "thousands":
         return pc.replace_substring(text, ",", "")
     if cells.number_format == "comma":
@@ -425,10 +237,6 @@ def _plain(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
     if cells.number_format in ("comma", "spaced comma"):
         return pc.replace_substring(text, ",", ".")
     return text
-
-
-def _without_unit(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.replace_substring_regex(text, rf"^{_UNIT_PATTERN}\s*|\s*{_UNIT_PATTERN}$", "")
 
 
 def _float64(column: pa.ChunkedArray) -> Floats:
@@ -444,7 +252,7 @@ def _datetime64(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.asarray(naive.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
 
 
-def _is_numeric(kind: pa.DataType) -> bool:
+def is_numeric(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )

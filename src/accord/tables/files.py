@@ -20,8 +20,9 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from accord._files import STANDARD_STREAM, OptionError, printable, quoted
-from accord.tables.cells import DecimalMark, decimal_mark, is_text
+from accord.tables.cells import DecimalMark, is_text
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
+from accord.tables.detection import decimal_mark
 from accord.tables.problems import TableError, check_names, listed, reason
 
 FileFormat = Literal["csv", "parquet"]

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from accord._files import quoted
 from accord._types import Bools, Floats
-from accord.tables.cells import CellFormat, CellKind, DecimalMark, UnreadableCells, convert, detect
+from accord.tables.cells import CellFormat, CellKind, DecimalMark, UnreadableCells, convert
+from accord.tables.detection import detect
 from accord.tables.problems import TableError, counted, listed, near_matches
 
 # A text column with more distinct values than this share of its rows names rows, not groups.

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Bools, Floats
-from accord.tables.cells import CellFormat, cleaned, convert, detect, is_text
+from accord.tables.cells import CellFormat, cleaned, convert, is_text
+from accord.tables.detection import detect
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column, counted, listed
 from accord.tables.schema import Column, Inferred, Schema, counts_rows, infer_column
