@@ -11,12 +11,10 @@ from accord.cli import options, terminal
 @click.command(short_help="Compare all methods on the same splits of a table.")
 @click.argument("table", type=options.TABLE)
 @options.target
-@click.option(
+@options.count(
     "--splits",
-    type=click.IntRange(min=1),
     default=3,
-    show_default=True,
-    help="Random splits, and as many that hold out the most unusual rows.",
+    about="Random splits, and as many that hold out the most unusual rows.",
 )
 @click.option(
     "--method",
@@ -27,15 +25,8 @@ from accord.cli import options, terminal
 )
 @options.ignore
 @options.use
-@click.option(
-    "--report",
-    type=options.FILE,
-    default=Path("comparison.html"),
-    show_default=True,
-    help="The report, one HTML file; its figures go beside it as .json.",
-)
-@click.option("--no-report", is_flag=True, help="Write no report.")
-@click.option("--output", "-o", type=options.FILE, help="Also write the scores, .csv or .parquet.")
+@options.report("comparison.html")
+@options.file("--output", "-o", about="Also write the scores, .csv or .parquet.")
 @options.coverage
 @options.cluster
 @options.seed

@@ -21,22 +21,8 @@ _ROLES = {
 @click.command(short_help="Train a model on a table; write the model and a report.")
 @click.argument("table", type=options.TABLE)
 @options.target
-@click.option(
-    "--output",
-    "-o",
-    type=options.FILE,
-    default=Path("model.accord"),
-    show_default=True,
-    help="The model file.",
-)
-@click.option(
-    "--report",
-    type=options.FILE,
-    default=Path("report.html"),
-    show_default=True,
-    help="The report, one HTML file; its figures go beside it as .json.",
-)
-@click.option("--no-report", is_flag=True, help="Write no report.")
+@options.file("--output", "-o", default="model.accord", about="The model file.")
+@options.report("report.html")
 @click.option(
     "--method",
     default="portfolio",
@@ -57,19 +43,15 @@ _ROLES = {
     help="Train for about this long: 90s, 5m or 1h.",
 )
 @options.coverage
-@click.option(
+@options.column(
     "--group",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="Rows with the same value belong together (a person, a machine): held out together, so "
+    about="Rows with the same value belong together (a person, a machine): held out together, so "
     "that the figures are those for new groups.",
 )
-@click.option(
+@options.column(
     "--time",
     "time_column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="The order of rows in time: they are held out in blocks of time.",
+    about="The order of rows in time: they are held out in blocks of time.",
 )
 @click.option(
     "--bounds",
@@ -112,38 +94,27 @@ _ROLES = {
     metavar="UNITS",
     help="Units of each hidden layer of a method that is one ensemble: 50, or 50,50 for two.",
 )
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    help="Passes over the table of a method that is one ensemble.",
-)
-@click.option(
+@options.count("--epochs", about="Passes over the table of a method that is one ensemble.")
+@options.column(
     "--tolerance-column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="A tolerance for each row, in target units (of the instrument, of rounding).",
+    about="A tolerance for each row, in target units (of the instrument, of rounding).",
 )
-@click.option(
+@options.column(
     "--lower-column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="Censored rows, whose target is only known to be at least this.",
+    about="Censored rows, whose target is only known to be at least this.",
 )
-@click.option(
+@options.column(
     "--upper-column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="Censored rows, whose target is only known to be at most this.",
+    about="Censored rows, whose target is only known to be at most this.",
 )
 @options.ignore
 @options.use
 @options.category
-@click.option(
+@options.count(
     "--max-rows",
-    type=click.IntRange(min=20),
+    at_least=20,
     default=1_000_000,
-    show_default=True,
-    help="Of a larger file, train on a random sample of so many rows.",
+    about="Of a larger file, train on a random sample of so many rows.",
 )
 @click.option(
     "--resume/--no-resume",

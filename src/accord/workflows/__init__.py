@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from accord.workflows.export import ExportResult, export_model
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
     from accord.workflows.history import ALARM, History, MonitoredTable
-    from accord.workflows.judged_rows import JudgedRow, WideRow
+    from accord.workflows.judged_rows import JudgedRow, LevelCurve, WideRow
     from accord.workflows.leaks import Leaks
-    from accord.workflows.levels import LevelCurve
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import (
@@ -87,10 +86,10 @@ _HOMES = {
     ),
     "judged_rows": (
         "JudgedRow",
+        "LevelCurve",
         "WideRow",
     ),
     "leaks": ("Leaks",),
-    "levels": ("LevelCurve",),
     "methods": (
         "METHODS",
         "Method",

@@ -25,9 +25,15 @@ from accord.tabular import (
     partial_dependence,
 )
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
-from accord.workflows.judged_rows import JudgedRow, WideRow, listed_rows, widest_rows
+from accord.workflows.judged_rows import (
+    JudgedRow,
+    LevelCurve,
+    WideRow,
+    level_curve,
+    listed_rows,
+    widest_rows,
+)
 from accord.workflows.leaks import Leaks, find_leaks
-from accord.workflows.levels import LevelCurve, level_curve
 from accord.workflows.methods import engine_for, method_named
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 
