@@ -128,7 +128,9 @@ class NetworkModel:
         encoded = self.encoding_(x, np.float32)
         outputs = raw_outputs(parameters, encoded, recipe.activation, "cpu", transform, single=True)
         log_weight, mean, variance = np.split(outputs, 3, axis=-1)
-        return Components(np.exp(log_weight), mean, np.sqrt(variance))
+        weight = np.exp(log_weight)
+        weight /= weight.sum(axis=-1, keepdims=True)  # to the digits of float64
+        return Components(weight, mean, np.sqrt(variance))
 
     def _columns(self, rows: ScaledRows) -> dict[str, torch.Tensor]:
         columns = {"target": trained_on(rows.z), **rows.more}
