@@ -67,6 +67,8 @@ _FEWEST_ROWS = 8
 _FEW_ROWS = 2_000
 # Rows that say how usual rows are to models of a shifted part.
 _GROWTH_ROWS = 50_000
+# With fewer seconds than this, all of them go into the recipes.
+_SCREENING_BUDGET = 30.0
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
 
@@ -211,7 +213,9 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _screened(self, table: TrainingTable, parts: Sequence[Part], seed: int) -> TrainingTable:
         """The table without the columns that do not matter; sets ``left_out_``."""
-        idle = ~columns_that_matter(table, parts, seed=seed)
+        idle = np.zeros(table.x.shape[1], bool)
+        if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
+            idle = ~columns_that_matter(table, parts, seed=seed)
         self.left_out_ = np.flatnonzero(idle)
         if len(self.left_out_):
             words = "column is" if len(self.left_out_) == 1 else "columns are"

@@ -15,24 +15,27 @@ test could show that they matter.
 """
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.special import ndtri
 from scipy.stats import rankdata
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
 
 from accord._types import Bools, Floats, Indices
 from accord.portfolio.components import bounded_below
 from accord.portfolio.crossfit import Candidate, TrainingTable, held_out_rows, try_recipe
 from accord.portfolio.folds import Part, at_most
 from accord.portfolio.recipes import GaussianProcessRecipe, NetworkRecipe, Recipe
+from accord.training import DivergedError
 
 # Below so many rows a test finds little; more rows and columns are not needed or take long.
 _FEWEST_ROWS, _MOST_ROWS, _MOST_COLUMNS = 100, 4_000, 150
 _GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_COLUMNS = 1_000, 60
 _NETWORK = NetworkRecipe("screen", "two layers of 128, trained briefly", steps=400, seeds=1)
-# Held-out rows that columns are shuffled among, and how often.
-_SHUFFLED_ROWS, _SHUFFLES = 1_000, 5
+# Held-out rows that columns are shuffled among, and how often: less often where columns are many.
+_SHUFFLED_ROWS, _MOST_SHUFFLES, _SHUFFLED_COLUMNS = 1_000, 5, 100
 # Noise has a larger statistic once in 160 times.
 _SIGNIFICANT = 2.5
 # So many deviations of a rank correlation, of either sign and the larger of two, are as rare.
@@ -45,20 +48,21 @@ def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: in
     """Which columns the models of a portfolio should see, (d,)."""
     n, d = table.x.shape
     all_columns = np.ones(d, bool)
-    if n < _FEWEST_ROWS or d > _MOST_COLUMNS or not table.measured.all():
+    testable = table.measured.all() and np.ptp(table.y) > 0
+    if n < _FEWEST_ROWS or d > _MOST_COLUMNS or not testable:
         return all_columns
     sample = _Sample.of(table, parts, at_most(np.arange(n), _MOST_ROWS, seed), seed)
-    tried = [sample.tried(recipe) for recipe in _recipes(*sample.table.x.shape)]
-    best = max(tried, key=lambda candidate: sample.score(candidate.log_density)[0])
+    tried = sample.tried(_recipes(*sample.table.x.shape))
+    if not tried:
+        return all_columns
+    best = max(tried, key=lambda candidate: sample.score(bounded_below(candidate.log_density))[0])
     statistics = [sample.statistics(candidate) for candidate in tried]
     kept = np.stack([*statistics, sample.noise_statistics(best)]).max(axis=0) > _SIGNIFICANT
     kept |= ~_varied(sample.table.x)
     if kept.all():
         return all_columns
-    fewer = sample.without(~kept).tried(best.recipe)
-    gain, error = sample.score(bounded_below(fewer.log_density) - bounded_below(best.log_density))
-    as_good = gain >= (-error if kept.any() else 0.0)
-    return kept if as_good else all_columns
+    fewer = sample.without(~kept).tried([best.recipe])
+    return kept if fewer and sample.as_good(fewer[0], best, strict=not kept.any()) else all_columns
 
 
 def _recipes(n: int, d: int) -> list[Recipe]:
@@ -95,8 +99,20 @@ class _Sample:
     def without(self, columns: Bools) -> "_Sample":
         return replace(self, table=self.table.without(columns))
 
-    def tried(self, recipe: Recipe) -> Candidate:
-        return try_recipe(recipe, self.table, self.parts, seed=self.seed, listener=None)
+    def tried(self, recipes: Sequence[Recipe]) -> list[Candidate]:
+        """Those of the recipes that can be trained on these rows."""
+        found = []
+        for recipe in recipes:
+            with suppress(LinAlgError, DivergedError):
+                found.append(
+                    try_recipe(recipe, self.table, self.parts, seed=self.seed, listener=None)
+                )
+        return found
+
+    def as_good(self, one: Candidate, other: Candidate, *, strict: bool) -> bool:
+        """Whether held-out rows are as likely under one, to a standard error unless ``strict``."""
+        gain, error = self.score(bounded_below(one.log_density) - bounded_below(other.log_density))
+        return gain >= (0.0 if strict else -error)
 
     def score(self, values: Floats) -> tuple[float, float]:
         """Weighted mean of the held-out rows' values and its standard error."""
@@ -108,10 +124,12 @@ class _Sample:
         used = held_out_rows(table, self.parts)
         some = at_most(used, _SHUFFLED_ROWS, self.seed)
         own = [np.intersect1d(part.test, some) for part in self.parts]
+        asked = [(fold, rows) for fold, rows in enumerate(own) if len(rows)]
+        n_shuffles = int(np.clip(_SHUFFLED_COLUMNS // table.x.shape[1], 1, _MOST_SHUFFLES))
         losses = []
-        for fold, rows in enumerate(own):
+        for fold, rows in asked:
             before = bounded_below(tried.log_density[np.searchsorted(used, rows)])
-            after = [self._shuffled(tried, fold, rows, random) for _ in range(_SHUFFLES)]
+            after = [self._shuffled(tried, fold, rows, random) for _ in range(n_shuffles)]
             losses.append(before - np.mean(after, axis=0))
         loss, weight = np.concatenate(losses, axis=1), table.weight[np.concatenate(own)]
         found = [_mean_and_error(column, weight) for column in loss]
