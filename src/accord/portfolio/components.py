@@ -156,4 +156,9 @@ def _with_best_factor(
 
 def mean_score(log_density: Floats, weight: Floats) -> float:
     """Mean log density, each row's bounded from below."""
-    return float(np.average(np.maximum(log_density, _LOWEST_LOG_DENSITY), weights=weight))
+    return float(np.average(bounded_below(log_density), weights=weight))
+
+
+def bounded_below(log_density: Floats) -> Floats:
+    """Log densities, none so low that one row decides."""
+    return np.maximum(log_density, _LOWEST_LOG_DENSITY)
