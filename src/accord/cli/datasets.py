@@ -9,9 +9,7 @@ from accord.cli import options, terminal
 
 @click.command(short_help="List the known datasets, or write one as a table.")
 @click.argument("name", required=False)
-@click.option(
-    "--output", "-o", type=options.FILE, help="Write dataset NAME to a .csv or .parquet file."
-)
+@options.file("--output", "-o", about="Write dataset NAME to a .csv or .parquet file.")
 @options.force
 @options.common
 def datasets(

@@ -13,29 +13,17 @@ _BROKEN = 3
 @click.command(short_help="Watch a saved model on new rows, with targets or before they are known.")
 @click.argument("model", type=options.FILE)
 @click.argument("table", type=options.TABLE)
-@click.option(
+@options.file(
     "--state",
-    type=options.FILE,
-    help="The file that keeps what the model was shown.  [default: beside the model, "
+    about="The file that keeps what the model was shown.  [default: beside the model, "
     "NAME.monitor.json]",
 )
-@click.option(
-    "--report",
-    type=options.FILE,
-    help="Also write a report, one HTML file; its figures go beside it as .json.",
-)
-@click.option(
+@options.report()
+@options.file(
     "--label-first",
-    type=options.FILE,
-    help="Also write the rows whose targets would teach the model most, a .csv or .parquet file.",
+    about="Also write the rows whose targets would teach the model most, a .csv or .parquet file.",
 )
-@click.option(
-    "--label-rows",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="How many such rows.",
-)
+@options.count("--label-rows", default=20, about="How many such rows.")
 @options.by_name
 @options.strict
 @options.dialect

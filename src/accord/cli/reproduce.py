@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="List the studies, with where they depart from the paper, and stop.",
 )
+@options.scheduler
 @options.common
 def reproduce(
     studies: tuple[str, ...],
@@ -48,6 +49,7 @@ def reproduce(
     jobs: int | None,
     pages_only: bool,
     listing: bool,
+    scheduler: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -65,6 +67,7 @@ def reproduce(
       accord reproduce table1 table3 --folder results
       accord reproduce --pages-only --folder results
       accord reproduce shift --folder shift
+      accord reproduce all --scheduler tcp://10.0.0.5:8786
     """
     from contextlib import nullcontext
 
@@ -79,6 +82,7 @@ def reproduce(
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
     from accord.tables import OptionError, listed
+    from accord.work import connected
 
     everything = (*STUDIES, *OWN_STUDIES)
     known = [study.name for study in everything]
@@ -94,7 +98,10 @@ def reproduce(
         write_whole(folder / "report.html", reproduction_report(lay_out(folder)))
         click.echo(f"Wrote {folder / 'report.html'} and {folder / 'README.md'}.")
         return
-    with nullcontext() if quiet or as_json else TerminalProgress() as listener:
+    with (
+        connected(scheduler=scheduler) as client,
+        nullcontext() if quiet or as_json else TerminalProgress() as listener,
+    ):
         result = run(
             studies or ("all",),
             folder=folder,
@@ -102,6 +109,7 @@ def reproduce(
             quick=quick,
             jobs=jobs,
             listener=listener,
+            client=client,
         )
     write_whole(folder / "report.html", reproduction_report(result))
     if as_json:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accord._version import __version__
 from accord.datasets import load, names
@@ -22,6 +22,10 @@ from accord.paper.runner import Listener, Silent, duration, run
 from accord.paper.shift import study as shift
 from accord.paper.study import Study
 from accord.paper.tables import ResultTable, numbers_in
+from accord.work import workers_of
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = [
     "OWN_STUDIES",
@@ -143,6 +147,7 @@ def reproduce(
     quick: bool = False,
     jobs: int | None = None,
     listener: Listener | None = None,
+    client: "Client | None" = None,
 ) -> Reproduction:
     """Run studies of the paper and write what came out beside what was published.
 
@@ -159,6 +164,7 @@ def reproduce(
         quick: Fewer splits: minutes instead of hours.
         jobs: Processes; one per core unless given.
         listener: Called with the progress.
+        client: A Dask client, whose workers train instead. They find the data as this process does.
     """
     from accord.paper.stacks import missing, records_of, stacks_of  # brings torch
 
@@ -171,11 +177,12 @@ def reproduce(
     left, aside = missing(stacks, store)
     for path in aside:
         listener.said(f"{path.with_suffix('.json')} is no whole record: kept as {path.name}.")
-    workers = jobs or os.cpu_count() or 1
+    workers = (jobs or os.cpu_count() or 1) if client is None else workers_of(client).count
     for dataset in dict.fromkeys(stack.dataset for stack in left if stack.dataset in names()):
         load(dataset)  # fetched once, here, where a missing file stops everything with one error
     listener.planned(left, done=len(stacks) - len(left), jobs=workers)
-    failed = tuple(s.label for s in run(left, store.folder, jobs=workers, listener=listener))
+    run_now = run(left, store.folder, jobs=workers, listener=listener, client=client)
+    failed = tuple(stack.label for stack in run_now)
     results = Results(records_of(stacks, store))
     codes = sorted({stack.code for stack in stacks})
     outcome = _outcome(chosen, results, target, quick, failed, " ".join(codes))

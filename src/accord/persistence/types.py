@@ -61,6 +61,7 @@ TYPES: dict[str, str] = {
     "Residuals": "accord.portfolio:Residuals",
     "Member": "accord.portfolio.blend:Member",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",
+    "Blanks": "accord.portfolio.blanks:Blanks",
     "Calibration": "accord.portfolio.components:Calibration",
     "TargetScale": "accord.portfolio.targets:TargetScale",
     "FeatureEncoding": "accord.portfolio.encoding:FeatureEncoding",
@@ -72,6 +73,9 @@ TYPES: dict[str, str] = {
     "BoostingModel": "accord.portfolio.boosting:BoostingModel",
     "BoostingRecipe": "accord.portfolio.recipes:BoostingRecipe",
     "Trees": "accord.portfolio.boosting:Trees",
+    # What a run that was stopped goes on from.
+    "Candidate": "accord.portfolio.crossfit:Candidate",
+    "Components": "accord.portfolio.components:Components",
     # What an estimator of this package may be built of or around; their state is plain numbers.
     "sklearn.Pipeline": "sklearn.pipeline:Pipeline",
     "sklearn.StandardScaler": "sklearn.preprocessing:StandardScaler",

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from accord._checks import check_count, check_same_shape
 from accord._types import Floats
 from accord.metrics import as_array, finite
+from accord.plots.envelopes import drawable_interval
 from accord.plots.figures import axes_or_new
 from accord.plots.style import (
     BLUE,
@@ -44,21 +45,23 @@ def dependence_curve(
     """The mean prediction for values of a column, with two bands.
 
     The outer one is the mean interval, ``lower`` to ``upper``; the inner one is ±2 ``unknown``,
-    what the model does not know. With ``labels``, ``at`` are places of categories; with ``dates``,
-    seconds since 1970.
+    what the model does not know. An infinite end is drawn beyond all finite ones. With ``labels``,
+    ``at`` are places of categories; with ``dates``, seconds since 1970.
 
     **Shape**: all (g,).
     """
-    given = {"at": at, "mean": mean, "lower": lower, "upper": upper, "unknown": unknown}
+    given = {"at": at, "mean": mean, "unknown": unknown}
     found = {name: finite(name, values) for name, values in given.items()}
-    check_same_shape(**found)
     x, center, spread = found["at"], found["mean"], 2 * found["unknown"]
+    ends = np.stack([as_array("lower", lower), as_array("upper", upper)], axis=-1)
+    low, high = drawable_interval(ends, center, center).T
+    check_same_shape(**found, lower=low)
     ax = axes_or_new(ax)
     if labels:
-        _as_bars(ax, x, center, spread, found["lower"], found["upper"])
+        _as_bars(ax, x, center, spread, low, high)
         ax.set_xticks(x, [name[:_LONG_NAME] for name in labels], rotation=30, ha="right")
     else:
-        ax.fill_between(x, found["lower"], found["upper"], color=SKY, alpha=0.3, lw=0)
+        ax.fill_between(x, low, high, color=SKY, alpha=0.3, lw=0)
         ax.fill_between(x, center - spread, center + spread, color=BLUE, alpha=0.3, lw=0)
         ax.plot(x, center, color=BLUE, lw=2)
         (date_axis if dates else number_axis)(ax.xaxis)

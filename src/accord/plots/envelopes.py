@@ -131,14 +131,15 @@ def _band(
     ax: "Axes", x: Any, y: Floats, name: str, dist: Distribution, coverage: float, k: int
 ) -> None:
     q = predictive(y, dist=dist)
-    interval, drawn = drawable_interval(q, coverage, y)
+    interval, center = as_array("interval", q.interval(coverage)), as_array("mean", q.mean)
+    drawn = drawable_interval(interval, center, y)
     inside = percent(covered(y_true=y, interval=interval))
     look: dict[str, Any] = {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k % len(LINES)]}
     ax.fill_between(x, *drawn.T, color=look["color"], alpha=0.12, lw=0)
     for end in interval.T:  # where infinite: no edge
         ax.plot(x, end, **look, lw=1.0)
     label = f"{name}: {inside} in its {coverage * 100:g} % interval"
-    ax.plot(x, as_array("mean", q.mean), **look, lw=2.0, label=label)
+    ax.plot(x, center, **look, lw=2.0, label=label)
 
 
 def _date_axis(ax: "Axes", x: Any) -> None:
@@ -151,15 +152,14 @@ def _date_axis(ax: "Axes", x: Any) -> None:
     ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
-def drawable_interval(dist: Distribution, coverage: float, y: Floats) -> tuple[Floats, Floats]:
-    """Central intervals as they are, and with infinite ends moved just beyond all that is finite.
+def drawable_interval(interval: Floats, mean: Floats, y: Floats) -> Floats:
+    """Intervals with infinite ends moved just beyond all that is finite.
 
     Conformal intervals are infinite where too few calibration rows allow no bound.
 
-    **Shape**: ``y`` (N,), as ``dist``; both results (N, 2).
+    **Shape**: ``interval`` (N, 2), ``mean`` and ``y`` (N,) → (N, 2).
     """
-    interval = as_array("interval", dist.interval(coverage))
-    shown = np.concatenate([interval[np.isfinite(interval)], y, as_array("mean", dist.mean)])
+    shown = np.concatenate([interval[np.isfinite(interval)], y, mean])
     low, high = float(shown.min()), float(shown.max())
     beyond = 0.15 * (high - low) if high > low else 1.0
-    return interval, np.clip(interval, low - beyond, high + beyond)
+    return np.clip(interval, low - beyond, high + beyond)

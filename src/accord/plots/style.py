@@ -75,6 +75,11 @@ def evenly(n: int, at_most: int = DRAWN) -> "Indices":
     return np.unique(np.linspace(0, n - 1, min(at_most, n)).round().astype(np.intp))
 
 
+def some_of(order: "Indices", at_most: int) -> "Indices":
+    """At most so many of some rows, spread evenly over their order."""
+    return np.asarray(order[evenly(len(order), at_most)])
+
+
 def dress(ax: "Axes", title: str = "") -> "Axes":
     """Quiet axes: hairline spines and ticks, a faint grid behind the data, title on the left."""
     for side in ("left", "bottom"):
@@ -125,6 +130,13 @@ def note(ax: "Axes", x: float, y: float, text: str, **options: Any) -> None:
     """A small remark at a place given in shares of the axes."""
     look = {"alpha": 0.75, "va": "top", "ha": "left", "fontsize": SMALL, **options}
     ax.text(x, y, text, transform=ax.transAxes, color=ink(ax), **look)
+
+
+def plain(text: str, *, limit: int = 40) -> str:
+    """Text as matplotlib shows it letter by letter: a dollar sign starts no formula."""
+    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    printable = "".join(c if c.isprintable() else "�" for c in short)
+    return printable.replace("\\", "\\\\").replace("$", r"\$")
 
 
 def percent(share: float, decimals: int = 0) -> str:

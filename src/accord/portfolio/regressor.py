@@ -1,13 +1,14 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
 from collections.abc import Sequence
-from typing import Any, Self
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
-from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
 
 from accord._checks import check_choice, check_positive
 from accord._progress import Progress
@@ -17,6 +18,7 @@ from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.explanation import Receipts
+from accord.portfolio.blanks import BLANK_ROWS, Blank, blanked, learn_blanks, relevant
 from accord.portfolio.blend import (
     Member,
     Prediction,
@@ -29,9 +31,7 @@ from accord.portfolio.crossfit import (
     TrainingTable,
     held_out_rows,
     leaderboard,
-    learnt_from,
     relevance,
-    try_recipe,
 )
 from accord.portfolio.folds import (
     ASKED_ROWS,
@@ -55,9 +55,14 @@ from accord.portfolio.local import (
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
-from accord.portfolio.targets import TargetScale, extreme, resolution
-from accord.training import DivergedError
+from accord.portfolio.targets import TargetScale, note_on_extremes, resolution
+from accord.portfolio.units import PortfolioUnits
+from accord.splits import groups_of_copies
 from accord.trust import Growth, Proximity
+from accord.work import Checkpoint, kept_in, workers_of
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Bounds = tuple[float | None, float | None]
 
@@ -103,6 +108,7 @@ class PortfolioRegressor(DistributionalRegressor):
         shifted_: Predictions of the most unusual rows by models that had seen none of them.
         proximity_: Distance to the training rows.
         tolerance_: The local tolerance in use.
+        blanks_: How much wider rows are whose features say nothing.
         notes_: What was decided about the table, in sentences.
 
     Example:
@@ -138,7 +144,10 @@ class PortfolioRegressor(DistributionalRegressor):
         y_tolerance: ArrayLike | None = None,
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
+        blanks: Sequence[Blank] = (),
         progress: Progress | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        client: "Client | None" = None,
     ) -> Self:
         """Try the recipes, blend the best, and calibrate the blend.
 
@@ -150,22 +159,36 @@ class PortfolioRegressor(DistributionalRegressor):
             y_tolerance: Half-width within which each target is known, in its units.
             y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
                 the target is known.
+            blanks: Features with the values that they have where nothing is known, such as those of
+                a category that no row has: how much wider such rows must be is learnt.
             progress: Called with the share of the work that is done.
+            checkpoint: A folder for what is finished, from which the same call goes on after it
+                was stopped, at whatever moment; removed at the end.
+            client: A Dask client, whose workers train.
 
-        **Shape**: X (N, d), y (N,), all others (N,).
+        **Shape**: X (N, d), y (N,), all others (N,); blanks (k,) each.
         """
         clock = Clock(self.time_budget, progress)
         self.notes_: tuple[str, ...] = ()
         table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
         seed = self._seed()
-        self._note_extremes(table)
+        self.notes_ += tuple(note_on_extremes(table.y, table.measured))
         parts = held_out_parts(
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
-        with one_thread(when=len(table) < _FEW_ROWS):
-            candidates = self._try_recipes(table, parts, seed, clock)
+        with one_thread(when=len(table) < _FEW_ROWS), kept_in(checkpoint) as kept:
+            units = PortfolioUnits(
+                table, parts, seed=seed, clock=clock, workers=workers_of(client), checkpoint=kept
+            )
+            candidates = self._try_recipes(units)
             predictions = self._blend(table, parts, candidates)
-            self._calibrate(table, parts, predictions, seed, clock)
+            self._calibrate(units, predictions)
+            self.blanks_ = learn_blanks(
+                relevant(blanks, self.feature_weight_),
+                [at_most(p.test, BLANK_ROWS // len(parts), seed) for p in parts],
+                partial(self._evidence, table),
+                self.tolerance_,
+            )
         clock.finish()
         return self
 
@@ -209,14 +232,9 @@ class PortfolioRegressor(DistributionalRegressor):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _try_recipes(
-        self,
-        table: TrainingTable,
-        parts: Sequence[Part],
-        seed: int,
-        clock: Clock,
-    ) -> list[Candidate]:
+    def _try_recipes(self, units: PortfolioUnits) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
+        table = units.table
         scale = TargetScale.of(table.y[table.measured]).scale
         recipes = recipes_for(
             self.effort,
@@ -225,29 +243,14 @@ class PortfolioRegressor(DistributionalRegressor):
             censored=not table.measured.all(),
             rounding=table.rounding / scale,
         )
-        size = (*table.x.shape, len(parts))
-        recipes.sort(key=lambda recipe: recipe.work(*size))  # the cheapest first
-        candidates: list[Candidate] = []
-        skipped = []
-        clock.plan([recipe.work(*size) for recipe in recipes])
-        for recipe, work in zip(recipes, clock.works, strict=True):
-            if candidates and not clock.affords(work):
-                skipped.append(recipe.name)
-                continue
-            listener = clock.begin(work)
-            try:
-                candidates.append(try_recipe(recipe, table, parts, seed=seed, listener=listener))
-            except (LinAlgError, DivergedError) as error:
-                self._note(f"The model '{recipe.name}' could not be trained: {error}")
-            clock.end(work)
-        if skipped:
-            self._note(f"Not tried, for lack of time: {', '.join(skipped)}.")
-        if not candidates:
+        tried = units.try_recipes(recipes)
+        self.notes_ += tried.notes
+        if not tried.candidates:
             raise ValueError(
                 "no model could be trained on these rows. Check the target and the features for "
                 f"extreme values. {' '.join(self.notes_)}"
             )
-        return candidates
+        return tried.candidates
 
     def _blend(
         self, table: TrainingTable, parts: Sequence[Part], candidates: list[Candidate]
@@ -275,18 +278,12 @@ class PortfolioRegressor(DistributionalRegressor):
             for member, prediction in zip(self.members_, predictions, strict=True)
         ]
 
-    def _calibrate(
-        self,
-        table: TrainingTable,
-        parts: Sequence[Part],
-        predictions: list[Prediction],
-        seed: int,
-        clock: Clock,
-    ) -> None:
+    def _calibrate(self, units: PortfolioUnits, predictions: list[Prediction]) -> None:
         """Sets what widens predictions away from the data, and ``shifted_``."""
+        table, parts, seed = units.table, units.parts, units.seed
         changes = relevance(self.members_, table.x, table.y, seed=seed)
         self.feature_weight_ = feature_weights(changes)
-        self.growth_ = self._growth(table.x)
+        self.growth_ = self._growth(table.x, table.y)
         used = held_out_rows(table, parts)
         usual = Evidence(
             predictions,
@@ -294,7 +291,7 @@ class PortfolioRegressor(DistributionalRegressor):
             table.weight[used],
             *growth_at(self.growth_, self.growth_.leave_one_out()[used]),
         )
-        shifted = self._shifted(table, changes, seed, clock)
+        shifted = self._shifted(units, changes)
         self.tolerance_ = choose_tolerance(
             usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
         )
@@ -325,35 +322,22 @@ class PortfolioRegressor(DistributionalRegressor):
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
 
-    def _note_extremes(self, table: TrainingTable) -> None:
-        z = TargetScale.of(table.y[table.measured]).scaled(table.y)
-        far = np.flatnonzero(extreme(z) & table.measured)
-        if len(far):
-            farthest = table.y[far[np.argmax(np.abs(z[far]))]]
-            one = len(far) == 1
-            words = "1 target lies" if one else f"{len(far)} targets lie"
-            self._note(
-                f"{words} far outside the others (farthest: {farthest:g}) and hardly "
-                f"{'counts' if one else 'count'} in training. Check for typing errors."
-            )
+    def _growth(self, x: Floats, y: Floats) -> Growth:
+        return Growth().fit(
+            x,
+            feature_weight=self.feature_weight_,
+            copies=groups_of_copies(x, y),
+            max_references=REFERENCES,
+        )
 
-    def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
-
-    def _shifted(
-        self, table: TrainingTable, changes: Floats, seed: int, clock: Clock
-    ) -> list[tuple[Indices, Evidence]]:
+    def _shifted(self, units: PortfolioUnits, changes: Floats) -> list[tuple[Indices, Evidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
+        table, seed = units.table, units.seed
         if len(table) < SHIFTED_ROWS:
             return []
         parts = thinned(shifted_parts(table.x, changes, seed=seed), ASKED_ROWS, seed=seed)
         parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
-        models = []
-        for member in self.members_:
-            listener = clock.shifting(len(self.members_))
-            rows = table.scaled(member.scale)
-            trains = learnt_from(table, rows, parts)
-            models.append(member.model.elsewhere(rows, trains, seed=seed, listener=listener))
+        models = units.elsewhere(self.members_, parts)
         found = []
         for fold, part in enumerate(parts):
             test = part.test[table.measured[part.test]]
@@ -361,10 +345,27 @@ class PortfolioRegressor(DistributionalRegressor):
                 Prediction.of(member, model.components(table.x[test], fold), self.scale_)
                 for member, model in zip(self.members_, models, strict=True)
             ]
-            growth = self._growth(table.x[at_most(part.train, _GROWTH_ROWS, seed)])
+            near = at_most(part.train, _GROWTH_ROWS, seed)
+            growth = self._growth(table.x[near], table.y[near])
             growths = growth_at(growth, growth(table.x[test]))
             found.append((test, Evidence(predictions, table.y[test], table.weight[test], *growths)))
         return found
+
+    def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:
+        """What each member predicts, by the models of one fold or of all."""
+        return [
+            Prediction.of(member, member.model.components(x, fold), self.scale_)
+            for member in self.members_
+        ]
+
+    def _evidence(
+        self, table: TrainingTable, rows: Indices, fold: int, put: Sequence[Blank]
+    ) -> Evidence:
+        """Measured rows as the models of one fold predict them with some blanks put in."""
+        rows = rows[table.measured[rows]]
+        x = blanked(table.x[rows], put)
+        growths = growth_at(self.growth_, self.growth_(x))
+        return Evidence(self._predictions(x, fold), table.y[rows], table.weight[rows], *growths)
 
     def _predictive(self, X: Floats) -> Distribution:
         return self._answer(X)[0]
@@ -377,12 +378,10 @@ class PortfolioRegressor(DistributionalRegressor):
         return self._answer(self._checked(X))
 
     def _answer(self, X: Floats) -> tuple[Distribution, Bools]:
-        predictions = [
-            Prediction.of(member, member.model.components(X), self.scale_)
-            for member in self.members_
-        ]
         growth = self.growth_(X)
-        dist = distribution_of(predictions, self.tolerance_, *growth_at(self.growth_, growth))
+        grown, beyond = growth_at(self.growth_, growth)
+        beyond = self.blanks_.added(X, beyond)
+        dist = distribution_of(self._predictions(X), self.tolerance_, grown, beyond)
         return self._finished(dist, self.levels_), growth > self.threshold_
 
     def _finished(self, dist: Distribution, needed: Floats) -> Distribution:

@@ -23,36 +23,28 @@ MISSING_TOKENS = (
     *("<NA>", "NaT"),
 )
 # These are missing among numbers and dates; among texts they can be a category ("no garage").
-NOTHING_WORDS = ("None", "none", "NONE")
-
-_BOOLEANS = ("true", "false")
-_TIME = r"^\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
-_CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
-_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
-_DATE = (
-    r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}"
-    rf"|{_MONTH}[./ -]+\d{{1,2}}[./ ,-]+\d{{2,4}}|\d{{1,2}}[./ -]+{_MONTH}[./ ,-]+\d{{2,4}})"
-    r"([T ,]+\d{1,2}:\d{2}.*)?$"
+NOTHING_WORDS = (
+    *("None", "none", "NONE", "-", "--", "–", "—", ".", "?", "*"),
+    *("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "0000-00-00"),
 )
+SPACE = "[ \u00a0\u202f'’]"
 # A group of thousands does not begin with a zero: 0,500 is a half.
-_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
-_COMMA = r"^[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$"
-_SPACE = "[ \u00a0\u202f'’]"
-_NUMBERS: dict[NumberFormat, str | None] = {
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{2,3})*,\d{3}(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
+COMMA = r"^[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$"
+NUMBERS: dict[NumberFormat, str | None] = {
     "plain": None,
-    "thousands": _THOUSANDS,
-    "comma": _COMMA,
-    "spaced": rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})*(\.\d+)?$",
-    "spaced comma": rf"^[+-]?\d{{1,3}}({_SPACE}\d{{3}})*(,\d+)?$",
+    "thousands": THOUSANDS,
+    "comma": COMMA,
+    "spaced": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(\.\d+)?$",
+    "spaced comma": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(,\d+)?$",
 }
-# Signs that stand before or after a number and are no part of it.
-_UNITS = ("$", "€", "£", "¥", "₹", "%", "USD", "EUR", "GBP", "CHF", "JPY")
-_UNIT_PATTERN = r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)"
-# A text column is a number column with odd entries if at least this share reads as numbers and
-# the rest is a handful of distinct words ("?", "unknown").
-_NUMERIC_SHARE = 0.9
-_ODD_ENTRIES = 5
-_SAMPLE = 50
+# What separates groups of digits, and how a cell that has them otherwise is spoken of.
+_GROUPS: dict[NumberFormat, tuple[str, str]] = {
+    "thousands": (",", "numbers with commas between thousands"),
+    "comma": (r"\.", "numbers with a decimal comma"),
+    "spaced": (SPACE, "numbers with spaces between thousands"),
+    "spaced comma": (SPACE, "numbers with a decimal comma"),
+}
 
 
 class UnreadableCells(ValueError):
@@ -93,7 +85,8 @@ class CellFormat:
         """What a person should know about how the cells are read, or nothing."""
         remarks = []
         if self.unit:
-            remarks.append(f"numbers without the sign {self.unit}")
+            name = "unit" if any(letter.isalpha() for letter in self.unit) else "sign"
+            remarks.append(f"numbers without the {name} {self.unit}")
         if self.number_format in ("comma", "spaced comma"):
             remarks.append("the comma is the decimal mark")
         if self.number_format == "thousands":
@@ -102,33 +95,10 @@ class CellFormat:
             remarks.append("durations, in seconds")
         if self.date_format is not None:
             remarks.append(f"dates written {self.date_format.replace('%', '')}")
-        if words := [quoted(word) for word in self.missing_tokens if word not in NOTHING_WORDS]:
-            remarks.append(f"{' and '.join(words)} counts as missing")
+        if words := [quoted(w) for w in self.missing_tokens if w.lower() != "none"]:
+            count = "counts" if len(words) == 1 else "count"
+            remarks.append(f"{' and '.join(words)} {count} as missing")
         return "; ".join(remarks)
-
-
-def detect(column: pa.ChunkedArray, *, decimal: DecimalMark | None = None) -> CellFormat | None:
-    """The meaning that fits every cell of a column; None for types that no model can use.
-
-    ``decimal`` is the table's decimal mark, for columns that could be read either way.
-
-    >>> detect(pa.chunked_array([["1", "2.5", "NA"]])).kind
-    'number'
-    >>> detect(pa.chunked_array([["$1,234.50", "$7"]])).remark()
-    'numbers without the sign $; the comma separates thousands'
-    >>> detect(pa.chunked_array([["31/12/2020", "01/02/2021"]])).date_format
-    '%d/%m/%Y'
-    """
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_boolean(kind):
-        return CellFormat("boolean")
-    if _is_numeric(kind) or pa.types.is_duration(kind):
-        return CellFormat("number")
-    if pa.types.is_time(kind):
-        return CellFormat("time")
-    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
-        return CellFormat("date")
-    return _detect_text(cleaned(column).drop_null(), decimal) if is_text(kind) else None
 
 
 def convert(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
@@ -144,7 +114,8 @@ def convert(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
     if pa.types.is_null(column.type):
         column = pc.cast(column, pa.string())
     if is_text(column.type):
-        column = cleaned(column, cells.missing_tokens)
+        nothing = () if cells.kind == "category" else NOTHING_WORDS
+        column = cleaned(column, (*nothing, *cells.missing_tokens))
     return _CONVERSIONS[cells.kind](column, cells)
 
 
@@ -155,147 +126,11 @@ def cleaned(column: pa.ChunkedArray, also_missing: tuple[str, ...] = ()) -> pa.C
     return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
 
-def decimal_mark(table: pa.Table) -> DecimalMark | None:
-    """The decimal mark that some column shows beyond doubt and none contradicts.
-
-    >>> decimal_mark(pa.table({"a": ["0,5", "1,25"], "b": ["1,250", "2,500"]}))
-    ','
-    """
-    commas = points = False
-    for column in table.columns:
-        if not is_text(column.type):
-            continue
-        text = _without_unit(cleaned(column).drop_null().slice(0, 10_000))
-        if _all(pc.match_substring_regex(text, r"^[+-]?\d+\.\d{1,2}$")):
-            points = True
-        elif _all(pc.match_substring_regex(text, _COMMA)):
-            commas |= not _all(pc.match_substring_regex(text, _THOUSANDS))
-    if commas == points:
-        return None
-    return "," if commas else "."
-
-
-# --- detection of text -------------------------------------------------------------------------
-
-
-def _detect_text(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat:
-    words = pc.is_in(text, value_set=pa.array(NOTHING_WORDS))
-    nothing = tuple(sorted(set(text.filter(words).to_pylist())))
-    others = text.filter(pc.invert(words))
-    found = _detect_values(others, decimal) if len(others) else None
-    if found is None:
-        return CellFormat("category")
-    return CellFormat(
-        found.kind,
-        found.number_format,
-        found.unit,
-        found.date_format,
-        tuple(sorted({*found.missing_tokens, *nothing})),
-    )
-
-
-def _detect_values(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
-    if _all(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_BOOLEANS))):
-        return CellFormat("boolean")
-    if number := _number_format(text, decimal):
-        return CellFormat("number", number)
-    if unit := _unit(text):
-        bare = _plain(text, CellFormat("number", unit=unit))
-        if number := _number_format(bare, decimal):
-            return CellFormat("number", number, unit)
-    if _all(pc.match_substring_regex(text, _TIME)) and _all(
-        pc.match_substring_regex(text, r"^([01]?\d|2[0-3]):")
-    ):
-        return CellFormat("time")
-    if _all(pc.match_substring_regex(text, _CLOCK)):
-        return CellFormat("number", "clock")
-    if _all(pc.match_substring_regex(text, _DATE)):
-        found, date_format = _date_format(text, day_first=decimal == ",")
-        if found:
-            return CellFormat("date", date_format=date_format)
-    odd = _odd_entries(text)
-    return CellFormat("number", missing_tokens=odd) if odd else None
-
-
-def _number_format(text: pa.ChunkedArray, decimal: DecimalMark | None) -> NumberFormat | None:
-    order: tuple[NumberFormat, ...] = ("plain", "thousands", "comma", "spaced", "spaced comma")
-    if decimal == ",":
-        order = ("comma", "spaced comma", "plain", "thousands", "spaced")
-    return next((number for number in order if _reads_as_number(text, number)), None)
-
-
-def _reads_as_number(text: pa.ChunkedArray, number_format: NumberFormat) -> bool:
-    pattern = _NUMBERS[number_format]
-    if pattern and not _all(pc.match_substring_regex(text, pattern)):
-        return False
-    try:
-        pc.cast(_plain(text, CellFormat("number", number_format)), pa.float64())
-    except pa.ArrowInvalid:
-        return False
-    return True
-
-
-def _unit(text: pa.ChunkedArray) -> str:
-    """The one sign that stands beside numbers in this column, or nothing."""
-    if not _all(pc.match_substring_regex(text, r"\d")):
-        return ""
-    found = [unit for unit in _UNITS if pc.any(pc.match_substring(text, unit)).as_py()]
-    return found[0] if len(found) == 1 else ""
-
-
-def _odd_entries(text: pa.ChunkedArray) -> tuple[str, ...]:
-    """The few words among numbers, or nothing if there are too many of them."""
-    beginning = pd.to_numeric(text.slice(0, 20 * _SAMPLE).to_pandas(), errors="coerce")
-    if beginning.notna().mean() < 0.5:
-        return ()
-    series = text.to_pandas()
-    odd = series[pd.to_numeric(series, errors="coerce").isna()]
-    words = odd.unique()
-    if len(odd) > (1 - _NUMERIC_SHARE) * len(series) or len(words) > _ODD_ENTRIES:
-        return ()
-    return tuple(sorted(str(word) for word in words))
-
-
-def _date_format(text: pa.ChunkedArray, *, day_first: bool) -> tuple[bool, str | None]:
-    """Whether the text is dates, and in which format (None: ISO 8601)."""
-    if _reads_as_dates(text, None):
-        return True, None
-    sample = text.slice(0, _SAMPLE)
-    # A point between numbers is the custom of countries that write the day first.
-    day_first = day_first or "." in str(text[0])
-    for date_format in _date_formats(day_first):
-        if _reads_as_dates(sample, date_format) and _reads_as_dates(text, date_format):
-            return True, date_format
-    return False, None
-
-
-def _date_formats(day_first: bool) -> list[str]:
-    orders = ["%d{0}%m{0}%Y", "%m{0}%d{0}%Y"] if day_first else ["%m{0}%d{0}%Y", "%d{0}%m{0}%Y"]
-    orders += [order.replace("%Y", "%y") for order in orders] + ["%Y{0}%m{0}%d"]
-    days = [order.format(mark) for order in orders for mark in "./- "]
-    days += [f"%d{mark}%{month}{mark}%{year}" for mark in " -" for month in "bB" for year in "Yy"]
-    days += [f"%{month} %d{mark}%Y" for month in "bB" for mark in (", ", " ")]
-    times = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-    return [day + time for time in times for day in days]
-
-
-def _reads_as_dates(text: pa.ChunkedArray, date_format: str | None) -> bool:
-    try:
-        convert(text, CellFormat("date", date_format=date_format))
-    except UnreadableCells:
-        return False
-    return True
-
-
-def _all(mask: pa.ChunkedArray) -> bool:
-    return bool(pc.all(mask).as_py()) if len(mask) else False
-
-
 # --- conversion --------------------------------------------------------------------------------
 
 
 def _number(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
-    if _is_numeric(column.type) or pa.types.is_boolean(column.type):
+    if is_numeric(column.type) or pa.types.is_boolean(column.type):
         return _float64(pc.cast(column, pa.float64(), safe=False))
     if pa.types.is_duration(column.type):
         return _seconds(pc.cast(column, pa.duration("us"), safe=False))
@@ -303,11 +138,13 @@ def _number(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
         raise UnreadableCells(f"must hold numbers, not {column.type}")
     if cells.number_format == "clock":
         return _durations(column)
-    try:
-        return _float64(pc.cast(_plain(column, cells), pa.float64()))
-    except pa.ArrowInvalid:
-        plain = _plain(column, cells).to_pandas()
-        raise _unreadable(column, pd.to_numeric(plain, errors="coerce"), "numbers") from None
+    for text in (column, signed(column)):
+        try:
+            return _float64(pc.cast(plain_numbers(text, cells), pa.float64()))
+        except pa.ArrowInvalid:
+            plain = plain_numbers(text, cells).to_pandas()
+    what = _GROUPS.get(cells.number_format, ("", "numbers"))[1]
+    raise _unreadable(column, pd.to_numeric(plain, errors="coerce"), what)
 
 
 def _durations(text: pa.ChunkedArray) -> Floats:
@@ -409,15 +246,27 @@ def _unreadable(text: pa.ChunkedArray, values: Any, what: str) -> UnreadableCell
     return UnreadableCells(rule, row=first, more=len(bad) - 1)
 
 
-def _plain(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
+def signed(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Negative numbers with a minus before them: (5), 5- and the long minus sign are others' ways.
+
+    >>> signed(pa.chunked_array([["(1.5)", "2-", "−3", "($4)"]])).to_pylist()
+    ['-1.5', '-2', '-3', '-$4']
+    """
+    text = pc.replace_substring(text, "\u2212", "-")
+    text = pc.replace_substring_regex(text, r"^\(([^()]*\d[^()]*)\)$", r"-\1")
+    return pc.replace_substring_regex(text, r"^([^-]*\d)\s*-$", r"-\1")
+
+
+def plain_numbers(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
     """Numbers as a computer writes them."""
     if cells.unit:
         text = pc.utf8_trim_whitespace(
             pc.replace_substring(text, cells.unit, "", max_replacements=1)
         )
         text = pc.replace_substring_regex(text, r"^([+-])\s+", r"\1")
+    text = _well_grouped(text, cells.number_format)
     if cells.number_format in ("spaced", "spaced comma"):
-        text = pc.replace_substring_regex(text, _SPACE, "")
+        text = pc.replace_substring_regex(text, SPACE, "")
     if cells.number_format == "thousands":
         return pc.replace_substring(text, ",", "")
     if cells.number_format == "comma":
@@ -427,8 +276,18 @@ def _plain(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
     return text
 
 
-def _without_unit(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.replace_substring_regex(text, rf"^{_UNIT_PATTERN}\s*|\s*{_UNIT_PATTERN}$", "")
+def _well_grouped(text: pa.ChunkedArray, number_format: NumberFormat) -> pa.ChunkedArray:
+    """The cells, no number in place of one whose marks stand elsewhere than between thousands.
+
+    Where the comma is the decimal mark, 1.5 must not become 15.
+    """
+    if number_format not in _GROUPS:
+        return text
+    grouped = pc.match_substring_regex(text, _GROUPS[number_format][0])
+    if not pc.any(grouped).as_py():
+        return text
+    well = pc.match_substring_regex(text, NUMBERS[number_format])
+    return pc.if_else(pc.and_not(grouped, well), "no number", text)
 
 
 def _float64(column: pa.ChunkedArray) -> Floats:
@@ -444,7 +303,7 @@ def _datetime64(column: pa.ChunkedArray) -> NDArray[Any]:
     return np.asarray(naive.to_numpy(zero_copy_only=False), dtype="datetime64[us]")
 
 
-def _is_numeric(kind: pa.DataType) -> bool:
+def is_numeric(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
     )

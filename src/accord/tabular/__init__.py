@@ -1,18 +1,19 @@
 """From a table to answers: the estimator for tables, and what it knows about itself."""
 
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
-from accord.tabular.card import ModelCard, make_card
-from accord.tabular.engines import Effort
-from accord.tabular.expectation import DistanceCurve, Expectation
+from accord.tabular.card import DistanceCurve, Expectation, ModelCard, make_card
+from accord.tabular.engines import Bounds, Effort
 from accord.tabular.guarded import GuardedRegressor, guard
+from accord.tabular.pictures import Dependence, partial_dependence
 from accord.tabular.profile import TableProfile, as_floats, cell_text, row_hashes
 from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
-from accord.tabular.roles import Bounds, groups_of
+from accord.tabular.roles import groups_of
 
 __all__ = [
     "Assessment",
     "Bounds",
+    "Dependence",
     "DistanceCurve",
     "Effort",
     "Expectation",
@@ -27,6 +28,7 @@ __all__ = [
     "guard",
     "held_out_receipts",
     "make_card",
+    "partial_dependence",
     "point_figures",
     "row_hashes",
 ]

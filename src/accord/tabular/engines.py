@@ -11,10 +11,10 @@ from accord._types import Floats
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
 from accord.portfolio import JudgedModel, PortfolioRegressor
 from accord.tables import TrainingData, quoted
-from accord.tabular.roles import Bounds, checked_bounds
 
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
 Effort = Literal["quick", "standard", "best"]
+Bounds = tuple[float | None, float | None]
 
 _EFFORTS = ("quick", "standard", "best")
 
@@ -63,6 +63,16 @@ def check_engine(settings: Mapping[str, Any]) -> None:
         )
 
 
+def check_placed(estimator: DistributionalRegressor | None, placed: Mapping[str, Any]) -> None:
+    """Refuse to keep or to distribute what is one unit: an engine trains all at once."""
+    given = [name for name, value in placed.items() if value is not None]
+    if estimator is not None and given:
+        raise ValueError(
+            f"{given[0]} must be left out beside an engine, whose networks are trained together, "
+            f"got one beside a {type(estimator).__name__}. Leave it out, or leave out the engine."
+        )
+
+
 def bounds_for(
     bounds: Any, data: TrainingData, estimator: Any
 ) -> tuple[Bounds | None, tuple[str, ...]]:
@@ -85,3 +95,18 @@ def tolerance_for(tolerance: float | str, data: TrainingData) -> Floats | None:
         return data.tolerance
     target_range = np.ptp(data.y[data.exact]).reshape(1)
     return np.full(len(data.y), stated_half_width(tolerance, target_range)[0])
+
+
+def checked_bounds(bounds: Any) -> Bounds:
+    """The lowest and the highest value that a target can have, either None."""
+    try:
+        low, high = bounds
+        ends = [None if end is None else float(end) for end in (low, high)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
+            "Use (0, None) for values that cannot be negative."
+        ) from None
+    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
+        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
+    return ends[0], ends[1]

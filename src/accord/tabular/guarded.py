@@ -19,6 +19,7 @@ from accord._checks import check_finite, check_probability
 from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.explanation import Columns, Receipts
+from accord.plots import plot_model
 from accord.portfolio import HeldOutRows, Part, Residuals, fold_count, random_parts
 from accord.splits import groups_of_copies
 from accord.tables import (
@@ -28,7 +29,7 @@ from accord.tables import (
     make_preprocessor,
     prepare_training,
 )
-from accord.tabular.answers import framed, uncertainty_frame
+from accord.tabular.answers import AnswersRows, Rows
 from accord.tabular.profile import TableProfile
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import as_table, named, with_roles
@@ -60,7 +61,7 @@ def guard(
 
 
 @final
-class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor or pipeline of any kind, and what its errors on held-out rows say.
 
     A model that is not fitted is trained once per fold of the rows; its errors on the rows left out
@@ -134,47 +135,12 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         self.reference_rows_ = self.residuals_.proximity_.reference_rows_ + 1
         return self
 
-    def predict(self, X: Any, return_std: bool = False) -> Any:
-        """The prediction of each row; with ``return_std`` also its standard deviation.
-
-        **Shape**: (N,).
-        """
-        dist = self.predict_dist(X)
-        mean = np.asarray(dist.mean)
-        return (mean, np.asarray(dist.std)) if return_std else mean
-
-    def predict_dist(self, X: Any) -> Distribution:
+    def predict_dist(self, X: Rows) -> Distribution:
         """The predictive distribution of each row: mean, std, pdf, cdf, quantile, sample, …
 
         **Shape**: (N,).
         """
         return self._answer(X)[0]
-
-    def predict_interval(self, X: Any, coverage: float | None = None) -> Any:
-        """Intervals that contain the target with probability ``coverage``, by default the guard's.
-
-        **Shape**: (N, 2). A DataFrame gives a DataFrame with its index.
-        """
-        share = self.coverage if coverage is None else coverage
-        check_probability("coverage", share, strict=True)
-        return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
-
-    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> Any:
-        """Quantiles at the levels ``alpha``, each in (0, 1).
-
-        **Shape**: (N, len(alpha)). A DataFrame gives a DataFrame with its index.
-        """
-        levels = np.atleast_1d(np.asarray(alpha, dtype=float))
-        values = np.asarray(self.predict_dist(X).quantile(levels))
-        return framed(X, values, [f"{level:g}" for level in levels])
-
-    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
-        """Where the uncertainty of each row comes from, as standard deviations.
-
-        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between the folds' models, 0 for
-        a fitted one; ``distance`` from the rows; ``total``, the root of the sum of their squares.
-        """
-        return uncertainty_frame(self.predict_dist(X), X)
 
     def explain_uncertainty(self, X: Any, *, coverage: float | None = None) -> Receipts:
         """Why each interval is as wide as it is: its parts, by column, and what would narrow it.
@@ -202,6 +168,8 @@ class GuardedRegressor(MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # ty
         **Shape**: (N,).
         """
         return self._answer(X)[1]
+
+    plot = plot_model
 
     def save(self, path: str | Path, *, models: bool = True) -> None:
         """Write everything to one file that is safe to load (``accord.load``).

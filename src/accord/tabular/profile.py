@@ -16,6 +16,8 @@ CATEGORIES = 50
 # rows of a normal distribution exceed.
 _REMARKABLE = 2.0
 _RAREST = 1e-9
+# Enough training rows are remembered, by hash, to notice when a model is tested on them.
+_REMEMBERED_ROWS = 20_000
 
 
 @final
@@ -99,6 +101,23 @@ def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
     """
     hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
     return np.asarray(hashed, dtype=np.uint64)
+
+
+def remembered_rows(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
+    """Hashes of some of the rows, in ascending order.
+
+    **Shape**: X (n, d), y (n,) → (min(n, 20 000),).
+    """
+    some = np.random.default_rng(0).permutation(len(y))[:_REMEMBERED_ROWS]
+    return np.sort(row_hashes(X.iloc[some], y[some]))
+
+
+def share_remembered(
+    hashes: NDArray[np.uint64], remembered: NDArray[np.uint64], *, n_rows: int
+) -> float:
+    """Estimated share of hashed rows that are among ``n_rows``, some of which are remembered."""
+    found = np.isin(hashes, remembered).mean()
+    return float(min(1.0, found * n_rows / len(remembered)))
 
 
 def _from_rarity(share: float) -> float:

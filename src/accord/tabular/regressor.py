@@ -2,11 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, final, overload
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from accord import persistence
 from accord._checks import check_count, check_probability
 from accord._notebook import html_card
-from accord._progress import Progress, parts, silent
+from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
@@ -32,16 +32,23 @@ from accord.tables import (
     prepare_training,
     suspects,
 )
-from accord.tabular.answers import framed, uncertainty_frame
+from accord.tabular.answers import AnswersRows, Array, Rows
 from accord.tabular.assessment import Assessment
-from accord.tabular.card import ModelCard, card_settings, make_card
-from accord.tabular.engines import Effort, bounds_for, check_engine, make_engine, tolerance_for
-from accord.tabular.expectation import DistanceCurve
+from accord.tabular.card import DistanceCurve, ModelCard, card_settings, make_card
+from accord.tabular.engines import (
+    Bounds,
+    Effort,
+    bounds_for,
+    check_engine,
+    check_placed,
+    make_engine,
+    tolerance_for,
+)
 from accord.tabular.graph import export_table
-from accord.tabular.profile import TableProfile, row_hashes
+from accord.tabular.pictures import plot_table
+from accord.tabular.profile import TableProfile, remembered_rows, row_hashes, share_remembered
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import (
-    Bounds,
     as_table,
     check_roles,
     held_together,
@@ -49,19 +56,16 @@ from accord.tabular.roles import (
     order_of,
     with_roles,
 )
+from accord.work import Checkpoint
 
-# Rows to learn from or to predict: a frame, an array, or a file.
-Array: TypeAlias = NDArray[Any]
-Unframed: TypeAlias = Array | Table | str | Path
-Rows: TypeAlias = pd.DataFrame | Unframed
+if TYPE_CHECKING:
+    from distributed import Client
 
-# Enough training rows are remembered, by hash, to notice when a model is tested on them.
-_REMEMBERED_ROWS = 20_000
 _READ, _TRAIN, _JUDGE = 2.0, 94.0, 4.0
 
 
 @final
-class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor for tables as they are, whose intervals hold.
 
     It takes a data frame (or a CSV or Parquet file) with numbers, categories, dates and gaps;
@@ -150,7 +154,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         y_tolerance: str | ArrayLike | None = None,
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        client: "Client | None" = None,
     ) -> Self:
         """Learn from a table.
 
@@ -161,10 +167,16 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
-            progress: Called with the share of the work that is done.
+            progress: True for a bar, False for none; by default a bar in a notebook only. A
+                function is called with the share of the work that is done and what is being done.
+            checkpoint: A folder for what is finished, from which the same call goes on after it
+                was stopped, at whatever moment; removed at the end.
+            client: A Dask client, whose workers train.
         """
         self._check_settings()
-        reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
+        for_portfolio: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
+        check_placed(self.engine, for_portfolio)
+        reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
             X,
@@ -187,6 +199,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
+        for_portfolio["blanks"] = self.preprocessor_.unknown_categories()
         together = held_together(table, data, group=self.group, time=self.time)
         training(0.0, "Training")
         self.engine_ = make_engine(
@@ -204,6 +217,7 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
+            **(for_portfolio if self.engine is None else {}),
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
@@ -219,61 +233,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         judging(1.0, "Judging")
         return self
 
-    @overload
-    def predict(self, X: Rows, return_std: Literal[False] = False) -> Floats: ...
-    @overload
-    def predict(self, X: Rows, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
-    def predict(self, X: Rows, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
-        """The predicted mean of each row; with ``return_std`` also its standard deviation.
-
-        **Shape**: (N,).
-        """
-        dist = self.predict_dist(X)
-        mean = np.asarray(dist.mean)
-        return (mean, np.asarray(dist.std)) if return_std else mean
-
     def predict_dist(self, X: Rows) -> Distribution:
         """The predictive distribution of each row: mean, std, pdf, cdf, quantile, sample, …
 
         **Shape**: (N,).
         """
         return self.engine_.predict_dist(self.features(X))
-
-    @overload
-    def predict_interval(self, X: pd.DataFrame, coverage: float | None = None) -> pd.DataFrame: ...
-    @overload
-    def predict_interval(self, X: Unframed, coverage: float | None = None) -> Floats: ...
-    def predict_interval(self, X: Rows, coverage: float | None = None) -> pd.DataFrame | Floats:
-        """Intervals that contain the target with probability ``coverage``, by default the model's.
-
-        **Shape**: (N, 2). A DataFrame gives a DataFrame with its index.
-        """
-        share = self.coverage if coverage is None else coverage
-        check_probability("coverage", share, strict=True)
-        return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
-
-    @overload
-    def predict_quantiles(
-        self, X: pd.DataFrame, alpha: float | Sequence[float]
-    ) -> pd.DataFrame: ...
-    @overload
-    def predict_quantiles(self, X: Unframed, alpha: float | Sequence[float]) -> Floats: ...
-    def predict_quantiles(self, X: Rows, alpha: float | Sequence[float]) -> pd.DataFrame | Floats:
-        """Quantiles at the levels ``alpha``, each in (0, 1).
-
-        **Shape**: (N, len(alpha)). A DataFrame gives a DataFrame with its index.
-        """
-        levels = np.atleast_1d(np.asarray(alpha, dtype=float))
-        values = np.asarray(self.predict_dist(X).quantile(levels))
-        return framed(X, values, [f"{level:g}" for level in levels])
-
-    def predict_uncertainty(self, X: Rows) -> pd.DataFrame:
-        """Where the uncertainty of each row comes from, as standard deviations.
-
-        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models; ``distance``
-        from the training rows; ``total``, the root of the sum of their squares.
-        """
-        return uncertainty_frame(self.predict_dist(X), X)
 
     def explain_uncertainty(
         self,
@@ -347,6 +312,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "engine_")
         return np.asarray(self.preprocessor_.transform(X), dtype=np.float64)
 
+    plot = plot_table
+
     def save(self, path: str | Path) -> None:
         """Write everything to one file that is safe to load (``accord.load``)."""
         check_is_fitted(self, "engine_")
@@ -358,8 +325,9 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Write the model as one ONNX graph, for programs without Python.
 
         Outputs are ``y_mean``, ``y_std``, ``y_quantiles`` at ``levels`` (by default the model's
-        interval, and the median), ``unusual_score`` and ``unusual``. A part that has no graph is
-        named in a ``ValueError``, and nothing is written. Needs ``pip install 'accord[export]'``.
+        interval, and the median), ``y_noise``, ``y_disagreement``, ``y_distance``,
+        ``unusual_score`` and ``unusual``. A part that has no graph is named in a ``ValueError``,
+        and nothing is written. Needs ``pip install 'accord[export]'``.
         """
         check_is_fitted(self, "engine_")
         export_table(self, path, levels=levels)
@@ -367,6 +335,11 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
     def export_inputs(self, X: Rows) -> dict[str, Array]:
         """Rows as the exported graph takes them: a matrix of numbers, and one of category codes."""
         return input_arrays(self._table_of(X).data, self.schema_)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The columns that predictions are made from."""
+        return np.array(self.schema_.names, dtype=object)
 
     @property
     def schema_(self) -> Schema:
@@ -388,8 +361,8 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """Estimated share of rows, as :func:`conform` gives them, that were trained on."""
         if not len(X):
             return 0.0
-        found = np.isin(row_hashes(X[self.schema_.names], y), self.remembered_).mean()
-        return float(min(1.0, found * self._card["n_rows"] / len(self.remembered_)))
+        hashes = row_hashes(X[self.schema_.names], y)
+        return share_remembered(hashes, self.remembered_, n_rows=self._card["n_rows"])
 
     def __getstate__(self) -> dict[str, Any]:
         """What a model file holds: not the training rows."""
@@ -423,13 +396,12 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         """What rows say about the models that had not seen them."""
         self.training_ = data
         unseen = [*self.engine_.judged_, self.engine_.shifted_]
-        assessed = [self._assessed(data, part, together) for part in unseen]
+        assessed = [_assessed(data, part, together, self.coverage) for part in unseen]
         self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
         self.reference_rows_ = data.rows[self.engine_.proximity_.reference_rows_]
-        some = np.random.default_rng(0).permutation(len(data.y))[:_REMEMBERED_ROWS]
-        self.remembered_ = np.sort(row_hashes(data.X.iloc[some], data.y[some]))
+        self.remembered_ = remembered_rows(data.X, data.y)
         card = make_card(
             table,
             data,
@@ -445,16 +417,6 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         )
         self._card = card.to_dict()
 
-    def _assessed(self, data: TrainingData, part: HeldOut, together: Indices | None) -> Assessment:
-        places = np.asarray(part.rows)
-        return Assessment.of(
-            part.dist,
-            data.y[places],
-            rows=data.rows[places],
-            alike=None if together is None else together[places],
-            coverage=self.coverage,
-        )
-
     def _conformed(self, X: Rows) -> Conformed:
         table = self._table_of(X)
         return conform(table.data, self.schema_, source=table.name)
@@ -464,3 +426,17 @@ class TableRegressor(RegressorMixin, BaseEstimator):  # type: ignore[misc]
         schema, table = self.schema_, as_table(X)
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         return table
+
+
+def _assessed(
+    data: TrainingData, part: HeldOut, together: Indices | None, coverage: float
+) -> Assessment:
+    """Rows that models had not seen, beside their targets."""
+    places = np.asarray(part.rows)
+    return Assessment.of(
+        part.dist,
+        data.y[places],
+        rows=data.rows[places],
+        alike=None if together is None else together[places],
+        coverage=coverage,
+    )

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from accord._types import Floats, Indices
 from accord.splits import groups_of_copies
 from accord.tables import (
+    ArrowFrame,
     Suspect,
     Table,
     TableError,
@@ -21,18 +22,22 @@ from accord.tables import (
     quoted,
     read_table,
 )
+from accord.tabular.answers import Rows
 from accord.tabular.profile import as_floats
 
-Bounds = tuple[float | None, float | None]
 
-
-def as_table(
-    X: pd.DataFrame | NDArray[Any] | Table | str | Path, *, max_rows: int | None = None
-) -> Table:
+def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
     """Rows in any of their forms as a table; an array's columns are x0, x1, …"""
     if isinstance(X, Table):
         return X
-    return read_table(named(X) if isinstance(X, np.ndarray) else X, max_rows=max_rows)
+    if isinstance(X, ArrowFrame | str | Path):
+        return read_table(X, max_rows=max_rows)
+    if hasattr(X, "collect"):
+        raise TypeError(
+            f"rows must be a frame, an array or a file, got a {type(X).__name__}: a query that has "
+            "not run. Call its method collect first."
+        )
+    return read_table(named(np.asarray(X)), max_rows=max_rows)
 
 
 def named(X: NDArray[Any]) -> pd.DataFrame:
@@ -43,7 +48,7 @@ def named(X: NDArray[Any]) -> pd.DataFrame:
 
 
 def with_roles(
-    X: pd.DataFrame | NDArray[Any] | Table | str | Path,
+    X: Rows,
     given: dict[str, Any],
     *,
     max_rows: int | None = None,
@@ -144,18 +149,3 @@ def notes_on_splits(
             f"{copies:,} {words} another one in every column: copies were held out together."
         )
     return notes
-
-
-def checked_bounds(bounds: Any) -> Bounds:
-    """The lowest and the highest value that a target can have, either None."""
-    try:
-        low, high = bounds
-        ends = [None if end is None else float(end) for end in (low, high)]
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
-            "Use (0, None) for values that cannot be negative."
-        ) from None
-    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
-        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
-    return ends[0], ends[1]

@@ -49,6 +49,7 @@ from accord.training.stack import (
     Activation,
     Architecture,
     StackedMLP,
+    forward_blocks,
     forward_rows,
 )
 from accord.training.tasks import (
@@ -106,6 +107,7 @@ __all__ = [
     "Trained",
     "VarianceHead",
     "fixed_values",
+    "forward_blocks",
     "forward_rows",
     "initial_posterior",
     "made",

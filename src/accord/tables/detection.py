@@ -1,0 +1,228 @@
+"""What a training column holds, found out from its cells."""
+
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from accord.tables.cells import (
+    COMMA,
+    NOTHING_WORDS,
+    NUMBERS,
+    SPACE,
+    THOUSANDS,
+    CellFormat,
+    DecimalMark,
+    NumberFormat,
+    UnreadableCells,
+    cleaned,
+    convert,
+    is_numeric,
+    is_text,
+    plain_numbers,
+    signed,
+)
+
+_BOOLEANS = ("true", "false")
+_TIME = r"^\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
+_CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
+_MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_YEAR = r"(1[89]|20)\d\d"
+_DATE = (
+    r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}"
+    rf"|{_MONTH}[./ -]+\d{{1,2}}[./ ,-]+\d{{2,4}}|\d{{1,2}}[./ -]+{_MONTH}[./ ,-]+\d{{2,4}}"
+    rf"|{_YEAR}[./-]\d{{1,2}}|\d{{1,2}}[./-]{_YEAR}|{_MONTH}[ -]({_YEAR}|\d\d))"
+    r"([T ,]+\d{1,2}:\d{2}.*)?$"
+)
+# Signs that stand before or after a number and are no part of it.
+_UNITS = ("$", "€", "£", "¥", "₹", "%", "USD", "EUR", "GBP", "CHF", "JPY")
+_UNIT_PATTERN = r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)"
+# Any other unit stands after the numbers and is the same for all of them: 12.5 kg, 1 248 cc.
+_WITH_UNIT = rf"^[+-]?\d(?:[\d.,]|{SPACE})*?{SPACE}?(?P<unit>[^\d\s.,'’()+-][^\d\s()]{{0,9}})$"
+# A text column is a number column with odd entries if at least this share reads as numbers and
+# the rest is a handful of distinct words ("?", "unknown").
+_NUMERIC_SHARE = 0.9
+_ODD_ENTRIES = 5
+_SAMPLE = 50
+
+
+def detect(column: pa.ChunkedArray, *, decimal: DecimalMark | None = None) -> CellFormat | None:
+    """The meaning that fits every cell of a column; None for types that no model can use.
+
+    ``decimal`` is the table's decimal mark, for columns that could be read either way.
+
+    >>> detect(pa.chunked_array([["1", "2.5", "NA"]])).kind
+    'number'
+    >>> detect(pa.chunked_array([["$1,234.50", "$7"]])).remark()
+    'numbers without the sign $; the comma separates thousands'
+    >>> detect(pa.chunked_array([["31/12/2020", "01/02/2021"]])).date_format
+    '%d/%m/%Y'
+    """
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_boolean(kind):
+        return CellFormat("boolean")
+    if is_numeric(kind) or pa.types.is_duration(kind):
+        return CellFormat("number")
+    if pa.types.is_time(kind):
+        return CellFormat("time")
+    if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
+        return CellFormat("date")
+    return _detect_text(cleaned(column).drop_null(), decimal) if is_text(kind) else None
+
+
+def decimal_mark(table: pa.Table) -> DecimalMark | None:
+    """The decimal mark that some column shows beyond doubt and none contradicts.
+
+    >>> decimal_mark(pa.table({"a": ["0,5", "1,25"], "b": ["1,250", "2,500"]}))
+    ','
+    """
+    commas = points = False
+    for column in table.columns:
+        if not is_text(column.type):
+            continue
+        text = _without_unit(cleaned(column).drop_null().slice(0, 10_000))
+        if _all(pc.match_substring_regex(text, r"^[+-]?\d+\.\d{1,2}$")):
+            points = True
+        elif _all(pc.match_substring_regex(text, COMMA)):
+            commas |= not _all(pc.match_substring_regex(text, THOUSANDS))
+    if commas == points:
+        return None
+    return "," if commas else "."
+
+
+def _detect_text(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat:
+    words = pc.is_in(text, value_set=pa.array(NOTHING_WORDS))
+    nothing = tuple(sorted(set(text.filter(words).to_pylist())))
+    others = text.filter(pc.invert(words))
+    found = _detect_values(others, decimal) if len(others) else None
+    if found is None:
+        return CellFormat("category")
+    return CellFormat(
+        found.kind,
+        found.number_format,
+        found.unit,
+        found.date_format,
+        tuple(sorted({*found.missing_tokens, *nothing})),
+    )
+
+
+def _detect_values(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+    if _all(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_BOOLEANS))):
+        return CellFormat("boolean")
+    return _detect_numbers(text, decimal) or _detect_moments(text, decimal) or _with_words(text)
+
+
+def _detect_numbers(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+    if number := _number_format(text, decimal):
+        return CellFormat("number", number)
+    text = signed(text)
+    if number := _number_format(text, decimal):
+        return CellFormat("number", number)
+    if unit := _unit(text):
+        bare = plain_numbers(text, CellFormat("number", unit=unit))
+        if number := _number_format(bare, decimal):
+            return CellFormat("number", number, unit)
+    return None
+
+
+def _detect_moments(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+    if _all(pc.match_substring_regex(text, _TIME)) and _all(
+        pc.match_substring_regex(text, r"^([01]?\d|2[0-3]):")
+    ):
+        return CellFormat("time")
+    if _all(pc.match_substring_regex(text, _CLOCK)):
+        return CellFormat("number", "clock")
+    if _all(pc.match_substring_regex(text, _DATE)):
+        found, date_format = _date_format(text, day_first=decimal == ",")
+        if found:
+            return CellFormat("date", date_format=date_format)
+    return None
+
+
+def _with_words(text: pa.ChunkedArray) -> CellFormat | None:
+    odd = _odd_entries(text)
+    return CellFormat("number", missing_tokens=odd) if odd else None
+
+
+def _number_format(text: pa.ChunkedArray, decimal: DecimalMark | None) -> NumberFormat | None:
+    order: tuple[NumberFormat, ...] = ("plain", "thousands", "comma", "spaced", "spaced comma")
+    if decimal == ",":
+        order = ("comma", "spaced comma", "plain", "thousands", "spaced")
+    return next((number for number in order if _reads_as_number(text, number)), None)
+
+
+def _reads_as_number(text: pa.ChunkedArray, number_format: NumberFormat) -> bool:
+    pattern = NUMBERS[number_format]
+    if pattern and not _all(pc.match_substring_regex(text, pattern)):
+        return False
+    try:
+        pc.cast(plain_numbers(text, CellFormat("number", number_format)), pa.float64())
+    except pa.ArrowInvalid:
+        return False
+    return True
+
+
+def _unit(text: pa.ChunkedArray) -> str:
+    """The one sign that stands beside numbers in this column, or nothing."""
+    if not _all(pc.match_substring_regex(text, r"\d")):
+        return ""
+    found = [unit for unit in _UNITS if pc.any(pc.match_substring(text, unit)).as_py()]
+    if len(found) == 1:
+        return found[0]
+    if not _all(pc.match_substring_regex(text, _WITH_UNIT)):
+        return ""
+    units = pc.unique(pc.struct_field(pc.extract_regex(text, _WITH_UNIT), "unit"))
+    return str(units[0]) if len(units) == 1 else ""
+
+
+def _odd_entries(text: pa.ChunkedArray) -> tuple[str, ...]:
+    """The few words among numbers, or nothing if there are too many of them."""
+    beginning = pd.to_numeric(text.slice(0, 20 * _SAMPLE).to_pandas(), errors="coerce")
+    if beginning.notna().mean() < 0.5:
+        return ()
+    series = text.to_pandas()
+    odd = series[pd.to_numeric(series, errors="coerce").isna()]
+    words = odd.unique()
+    if len(odd) > (1 - _NUMERIC_SHARE) * len(series) or len(words) > _ODD_ENTRIES:
+        return ()
+    return tuple(sorted(str(word) for word in words))
+
+
+def _date_format(text: pa.ChunkedArray, *, day_first: bool) -> tuple[bool, str | None]:
+    """Whether the text is dates, and in which format (None: ISO 8601)."""
+    if _reads_as_dates(text, None):
+        return True, None
+    sample = text.slice(0, _SAMPLE)
+    # A point between numbers is the custom of countries that write the day first.
+    day_first = day_first or "." in str(text[0])
+    for date_format in _date_formats(day_first):
+        if _reads_as_dates(sample, date_format) and _reads_as_dates(text, date_format):
+            return True, date_format
+    return False, None
+
+
+def _date_formats(day_first: bool) -> list[str]:
+    orders = ["%d{0}%m{0}%Y", "%m{0}%d{0}%Y"] if day_first else ["%m{0}%d{0}%Y", "%d{0}%m{0}%Y"]
+    orders += [order.replace("%Y", "%y") for order in orders] + ["%Y{0}%m{0}%d"]
+    days = [order.format(mark) for order in orders for mark in "./- "]
+    days += [f"%d{mark}%{month}{mark}%{year}" for mark in " -" for month in "bB" for year in "Yy"]
+    days += [f"%{month} %d{mark}%Y" for month in "bB" for mark in (", ", " ")]
+    months = [order.format(mark) for order in ("%Y{}%m", "%m{}%Y") for mark in "-/."]
+    months += [f"%{m}{mark}%{y}" for m in "bB" for mark in " -" for y in "Yy"]
+    times = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+    return [day + time for time in times for day in days] + months
+
+
+def _reads_as_dates(text: pa.ChunkedArray, date_format: str | None) -> bool:
+    try:
+        convert(text, CellFormat("date", date_format=date_format))
+    except UnreadableCells:
+        return False
+    return True
+
+
+def _all(mask: pa.ChunkedArray) -> bool:
+    return bool(pc.all(mask).as_py()) if len(mask) else False
+
+
+def _without_unit(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    return pc.replace_substring_regex(text, rf"^{_UNIT_PATTERN}\s*|\s*{_UNIT_PATTERN}$", "")
