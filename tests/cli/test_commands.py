@@ -617,8 +617,15 @@ def test_reproduce_writes_a_page(run: Run, tmp_path: Path) -> None:
     done = run("reproduce", "expansion", "--folder", str(tmp_path / "again"), "--jobs", "1")
     assert done.exit_code == 0
     assert "report.html" in done.stdout
-    page = (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
-    assert "Appendix B" in page
+    report, readme = (tmp_path / "again" / name for name in ("report.html", "README.md"))
+    assert "Appendix B" in report.read_text(encoding="utf-8")
+    written = readme.read_text(encoding="utf-8")
+    report.unlink()
+    readme.unlink()
+    again = run("reproduce", "--pages-only", "--folder", str(tmp_path / "again"))
+    assert again.exit_code == 0
+    assert readme.read_text(encoding="utf-8") == written
+    assert "Appendix B" in report.read_text(encoding="utf-8")
 
 
 def test_reproduce_lists_its_studies(run: Run) -> None:
