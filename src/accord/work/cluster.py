@@ -1,6 +1,7 @@
 """Units of work on a Dask cluster: on this machine's processors, or on many machines."""
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -107,11 +108,11 @@ class OnCluster:
         return True
 
     def _submit(self, unit: Callable[..., Any], sent: "_Sent") -> "Future":
-        arguments = [
-            argument.future() if isinstance(argument, _Shared) else argument
-            for argument in sent.arguments
-        ]
         try:
+            arguments = [
+                argument.future() if isinstance(argument, _Shared) else argument
+                for argument in sent.arguments
+            ]
             with warnings.catch_warnings():
                 # what only one unit needs goes with its call, however large
                 warnings.filterwarnings("ignore", "Sending large graph")
@@ -168,8 +169,15 @@ class _Shared:
         self._future: Future | None = None
 
     def future(self) -> "Future":
-        if self._future is None:
-            self._future = self.client.scatter(self.value, broadcast=True, hash=False)
+        for tried in range(1, _TRIES + 1):
+            if self._future is not None:
+                break
+            try:
+                self._future = self.client.scatter(self.value, broadcast=True, hash=False)
+            except OSError:  # a worker was lost while it received
+                if tried == _TRIES or self.client.status != "running":
+                    raise
+                time.sleep(tried)  # Dask may start another one
         return self._future
 
     def renew(self) -> None:
@@ -256,10 +264,12 @@ def _processes(count: int | None) -> Iterator[Any]:
 @contextmanager
 def _without_logs() -> Iterator[None]:
     """Dask's log says in tracebacks what errors of this package say in words."""
-    log = logging.getLogger("distributed")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
+    logs = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
