@@ -71,12 +71,13 @@ class OnCluster:
                     continue
                 future = next(ended)
                 sent = at_work.pop(future)
-                if future.cancelled():
+                outcome = self._outcome(sent, future)
+                if outcome is None:
                     again = self._again(unit, sent, future)
                     at_work[again] = sent
                     ended.add(again)
                     continue
-                yield self._outcome(sent, future)
+                yield outcome
         finally:
             # who stops listening does not leave work behind
             if at_work and self.client.status == "running":
@@ -131,10 +132,19 @@ class OnCluster:
                 argument.renew()
         return self._submit(unit, sent)
 
-    def _outcome(self, sent: "_Sent", future: "Future") -> tuple[int, Any, Exception | None]:
-        from distributed import KilledWorker
+    def _outcome(self, sent: "_Sent", future: "Future") -> tuple[int, Any, Exception | None] | None:
+        """Number, value and error of a unit; None if it was lost with what it needs."""
+        from distributed import CancelledError, KilledWorker
 
-        error = future.exception()
+        try:
+            error = future.exception()
+            value = future.result() if error is None else None
+        except CancelledError:
+            return None
+        except OSError as broken:
+            raise self._lost() from broken
+        if isinstance(error, CancelledError):
+            return None
         if isinstance(error, _OtherCodeError):
             raise OptionError(str(error))
         if isinstance(error, KilledWorker):
@@ -142,9 +152,7 @@ class OnCluster:
                 "the workers that had this unit were ended from outside, one after the other. "
                 "Is there enough memory? Use fewer workers per machine."
             )
-        if error is not None and not isinstance(error, Exception):
-            raise error
-        return sent.number, None if error is not None else future.result(), error
+        return sent.number, value, error
 
     def _lost(self) -> LostSchedulerError:
         where = f" at {self.address}" if self.address else ""
