@@ -28,6 +28,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("distributions", "agreement", "losses", "metrics", "validation", "splits"),
     ("training", "export", "tables", "datasets", "plots"),
     (
+        "adapters",
         "estimators",
         "calibration",
         "trust",

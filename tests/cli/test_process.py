@@ -68,7 +68,7 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bits(
     fit = [*ACCORD, "fit", "houses.csv", "--target", "price", "--effort", "quick", "--no-report"]
     killed = subprocess.Popen([*fit, "-q"], cwd=tmp_path)
     kept = tmp_path / "model.accord.unfinished"
-    while not list(kept.glob("*.unit")):
+    while not list(kept.glob("[!.]*.unit")):
         assert killed.poll() is None, "it ended before anything was kept"
         time.sleep(0.01)
     killed.send_signal(signal.SIGKILL)

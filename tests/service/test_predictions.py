@@ -128,7 +128,7 @@ def test_gaps_and_unknown_categories_behave_as_in_the_command(
     assert flagged.json["warnings"] == [
         "1 missing value in 'age': predicted from the other columns.",
         "1 value far beyond all in training in 'area': the rows count as unusual.",
-        "1 category not seen in training in 'town': predicted as a rare one.",
+        "1 category not seen in training in 'town': predicted from the other columns.",
     ]
     assert refused.status == 422
     assert "column 'area' must lie near" in refused.error

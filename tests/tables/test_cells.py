@@ -44,6 +44,14 @@ def column(values: list[Any]) -> pa.ChunkedArray:
         ([dt.timedelta(minutes=1)], [60]),
         ([dt.time(10, 30), None], [37800, NAN]),
         ([*map(str, range(50)), "?", "?"], [*range(50), NAN, NAN]),
+        (["(1,234.50)", "2,000", "7-", "\u22123"], [-1234.5, 2000, -7, -3]),
+        (["($1,234.50)", "$2.00", "-$3"], [-1234.5, 2, -3]),
+        (["1.5", "-", "2.5", "."], [1.5, NAN, 2.5, NAN]),
+        (["#DIV/0!", "1", "#REF!"], [NAN, 1, NAN]),
+        (["12.5 kg", "13 kg"], [12.5, 13]),
+        (["1 248 cc", "998 cc"], [1248, 998]),
+        (["120m²", "85m²"], [120, 85]),
+        (["1,23,456.50", "2,000"], [123456.5, 2000]),
     ],
 )
 def test_numbers(values: list[Any], expected: list[float]) -> None:
@@ -115,7 +123,7 @@ def test_a_category_called_none_is_one() -> None:
     assert pd.isna(list(convert(cells, found))[3])
 
 
-@pytest.mark.parametrize("values", [["$5", "€5"], ["5 kg", "6 kg"], ["A1", "A2"], ["%", "$"]])
+@pytest.mark.parametrize("values", [["$5", "€5"], ["5 kg", "6 lb"], ["A1", "A2"], ["%", "$"]])
 def test_units_that_are_not_one_sign_are_text(values: list[str]) -> None:
     assert detect(column(values)) == CellFormat("category")
 
@@ -152,7 +160,10 @@ def test_types_that_no_model_can_use(values: list[Any]) -> None:
     ("values", "cells_format", "message"),
     [
         (["1", "x", None, "y"], CellFormat("number"), "numbers, got 'x' in row 2 and 1 more"),
-        (["1", "-"], CellFormat("number", missing_tokens=("?",)), "got '-'"),
+        (["1", "x"], CellFormat("number", missing_tokens=("y",)), "got 'x'"),
+        (["1,5", "1.5"], CellFormat("number", "comma"), "a decimal comma, got '1.5' in row 2"),
+        (["1,234", "1,5"], CellFormat("number", "thousands"), "between thousands, got '1,5'"),
+        (["12 kg", "12 lb"], CellFormat("number", unit="kg"), "numbers, got '12 lb' in row 2"),
         (["true", "maybe"], CellFormat("boolean"), "true or false, got 'maybe' in row 2"),
         (["2020-01-01", "soon"], CellFormat("date"), "dates, got 'soon'"),
         (["31/01/2020", "01/31/2020"], CellFormat("date", date_format="%d/%m/%Y"), "row 2"),
@@ -177,3 +188,29 @@ def test_cells_that_changed_their_meaning(
 def test_a_batch_of_nothing_but_missing_cells(kind: Any) -> None:
     converted = convert(column([None, None]), CellFormat(kind))
     assert converted.shape == (2,)
+
+
+@pytest.mark.parametrize("kind", ["number", "date"])
+def test_signs_for_nothing_are_missing_also_where_training_had_none(kind: Any) -> None:
+    found = convert(column(["-", "None", "?"]), CellFormat(kind))
+    assert pd.isna(found).all()
+    assert list(convert(column(["-", "None"]), CellFormat("category"))) == ["-", "None"]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [["2024-01", "2024-03"], ["Jan 2024", "Mar 2024"], ["Jan-24", "Mar-24"], ["01/2024", "3/2024"]],
+)
+def test_months_are_dates(values: list[str]) -> None:
+    cells = column(values)
+    found = detect(cells)
+    assert found is not None
+    assert found.kind == "date"
+    first, last = convert(cells, found)
+    assert first == np.datetime64("2024-01-01")
+    assert last == np.datetime64("2024-03-01")
+
+
+@pytest.mark.parametrize("values", [["2020/21", "2021/22"], ["2A", "3B"], ["10-20", "20-30"]])
+def test_seasons_codes_and_ranges_are_categories(values: list[str]) -> None:
+    assert detect(column(values)) == CellFormat("category")

@@ -250,3 +250,11 @@ def test_names_of_files_are_safe_to_print(tmp_path: Path) -> None:
         with pytest.raises(TableError) as caught:
             read_table(written(tmp_path, content, "\x1b[2Jevil.csv"))
         assert str(caught.value).isprintable()
+
+
+@pytest.mark.parametrize("first", [b"sep=;\r\n", b'"sep=;"\r\n', b"\xef\xbb\xbfSEP=;\n\n"])
+def test_a_first_line_that_names_the_separator(tmp_path: Path, first: bytes) -> None:
+    path = tmp_path / "export.csv"
+    path.write_bytes(first + b"a;b,c\r\n1;2\r\n3;4\r\n")
+    assert read_table(path).data.to_pydict() == {"a": ["1", "3"], "b,c": ["2", "4"]}
+    assert read_header(path) == ["a", "b,c"]

@@ -15,6 +15,7 @@ from accord.tables import (
     TrainingData,
     check_columns,
     conform,
+    number_column,
     prepare_training,
     read_table,
 )
@@ -58,7 +59,7 @@ def test_columns_are_typed_or_set_aside_with_a_reason(frame: pd.DataFrame) -> No
     assert data.schema.ignored == {
         "index": "it only counts the rows",
         "note": "60 distinct texts in 60 rows",
-        "same": "constant ('7.0' in every row)",
+        "same": "constant ('7' in every row)",
         "void": "every value is missing",
     }
     assert any("'void' is not used" in note for note in data.notes)
@@ -308,7 +309,7 @@ def test_surprises_are_counted(frame: pd.DataFrame, schema: Schema) -> None:
     twice = surprises + surprises
     assert twice.unseen == {"town": 4}
     assert twice.sentences()[3] == (
-        "4 categories not seen in training in 'town': predicted as a rare one."
+        "4 categories not seen in training in 'town': predicted from the other columns."
     )
 
 
@@ -397,3 +398,41 @@ def test_several_columns_that_follow_the_target() -> None:
         "'a' and 'b' follow 'y' almost exactly. If they are not known when you predict, leave them "
         "out with --ignore."
     ) in found.notes
+
+
+def test_one_sentence_for_columns_that_are_read_alike(tmp_path: Path) -> None:
+    path = tmp_path / "comma.csv"
+    lines = [f"{row % 7},5;{row % 5},25;{row % 3};{row},5" for row in range(30)]
+    path.write_text("a;b;whole;y\n" + "\n".join(lines))
+    notes = prepare_training(read_table(path), target="y").notes
+    assert "In 'a' and 'b': the comma is the decimal mark." in notes
+    assert not any("'whole'" in note for note in notes)
+
+
+def test_a_target_is_read_later_as_it_was_written_in_training(tmp_path: Path) -> None:
+    path, new = tmp_path / "train.csv", tmp_path / "new.csv"
+    path.write_text("x;y\n" + "\n".join(f"{row % 7};{row},{row % 10}5" for row in range(30)))
+    new.write_text("x;y\n1;1,234\n2;2,500\n")
+    schema = prepare_training(read_table(path), target="y").schema
+    again = Schema.from_dict(schema.to_dict())
+    assert again == schema
+    table = read_table(new)
+    found = number_column(table, "target", "y", written=again.target_cells)
+    assert found.tolist() == [1.234, 2.5]
+    assert number_column(table, "target", "y").tolist() == [1234.0, 2500.0]  # by itself
+
+
+def test_the_cell_that_is_no_number_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "remark.csv"
+    path.write_text("x,y\n" + "\n".join(f"{row},{row} or {row + 1}" for row in range(30)))
+    path.write_text(path.read_text().replace("0 or 1\n", "17\n", 1))
+    with pytest.raises(TableError, match="got text such as '1 or 2'"):
+        prepare_training(read_table(path), target="y")
+
+
+@pytest.mark.filterwarnings("error")
+def test_columns_of_any_size_beside_the_target() -> None:
+    y = np.linspace(0, 1, 40) ** 2
+    frame = pd.DataFrame({"huge": 1e300 * y, "small": 1e-250 * y[::-1] * y, "y": y})
+    notes = prepare_training(read_table(frame), target="y").notes
+    assert any(note.startswith("'huge' follows 'y' almost exactly") for note in notes)

@@ -166,3 +166,18 @@ def test_half_width_is_bounded_by_the_range(growth: Growth) -> None:
     assert (np.diff(half) >= 0).all()
     np.testing.assert_allclose(half[:4], [0.0, 0.0, 0.05, 0.1])
     assert half[-1] == 2.0
+
+
+@pytest.mark.parametrize("d", [3, 40])
+def test_copies_of_rows_are_one_neighbour(d):
+    rng = np.random.default_rng(0)
+    rows, new = rng.normal(size=(50, d)), rng.normal(size=(20, d))
+    copies = np.repeat(np.arange(50), 4)
+    once, often = Proximity().fit(rows), Proximity().fit(rows[copies], copies=copies)
+    np.testing.assert_allclose(often.distance(new), once.distance(new), rtol=1e-9)
+    np.testing.assert_allclose(
+        often.distance_leave_one_out(), once.distance_leave_one_out()[copies], rtol=1e-9
+    )
+    np.testing.assert_array_equal(often.reference_rows_, np.arange(0, 200, 4))
+    grown = Growth().fit(rows[copies], copies=copies)(new)  # quantiles of repeated values differ
+    np.testing.assert_allclose(grown, Growth().fit(rows)(new), atol=0.3)

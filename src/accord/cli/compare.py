@@ -28,6 +28,7 @@ from accord.cli import options, terminal
 @options.report("comparison.html")
 @options.file("--output", "-o", about="Also write the scores, .csv or .parquet.")
 @options.coverage
+@options.cluster
 @options.seed
 @options.dialect
 @options.threads
@@ -43,6 +44,8 @@ def compare(
     force: bool,
     quiet: bool,
     as_json: bool,
+    scheduler: str | None,
+    workers: int | None,
     **settings: Any,
 ) -> None:
     """Train every method of this library (and NGBoost and CatBoost, if installed) on TABLE.
@@ -60,13 +63,22 @@ def compare(
 
     from accord.report import compare_report
     from accord.tables import atomic_outputs, refuse_unknown_suffix
+    from accord.work import connected
     from accord.workflows import KINDS, compare_methods
 
     if output is not None:
         refuse_unknown_suffix(output)
-    with terminal.progress(quiet=quiet) as progress:
+    with (
+        connected(scheduler=scheduler, workers=workers) as client,
+        terminal.progress(quiet=quiet) as progress,
+    ):
         result = compare_methods(
-            table, n_splits=splits, methods=methods or None, progress=progress, **settings
+            table,
+            n_splits=splits,
+            methods=methods or None,
+            progress=progress,
+            client=client,
+            **settings,
         )
     with atomic_outputs(wanted, inputs=[table], force=force) as places:
         if pages:

@@ -35,6 +35,7 @@ from accord.cli import options, terminal
     "--explain-row",
     about="Print in words why the interval of row N (from 1) is as wide as it is.",
 )
+@options.cluster
 @options.by_name
 @options.strict
 @options.encoding
@@ -49,6 +50,8 @@ def predict(
     force: bool,
     quiet: bool,
     as_json: bool,
+    scheduler: str | None,
+    workers: int | None,
     **settings: Any,
 ) -> None:
     """Predict the rows of TABLE (CSV or Parquet; - for standard input) with MODEL, in their order.
@@ -75,11 +78,15 @@ def predict(
         )
     terminal.check_files([model, table], [output], force=force)
 
+    from accord.work import connected
     from accord.workflows import predict_table
 
-    with terminal.progress(quiet=quiet) as progress:
+    with (
+        connected(scheduler=scheduler, workers=workers) as client,
+        terminal.progress(quiet=quiet) as progress,
+    ):
         result = predict_table(
-            model, table, output=output, force=force, progress=progress, **settings
+            model, table, output=output, force=force, progress=progress, client=client, **settings
         )
     if as_json:
         terminal.print_json(result.to_json())

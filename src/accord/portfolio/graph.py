@@ -24,6 +24,7 @@ from accord.export import (
     state,
     states,
 )
+from accord.portfolio.blanks import CLOSE, Blanks
 from accord.portfolio.blend import LARGEST_LOG_STD, LocalTolerance, Member
 from accord.portfolio.boosting import BoostingModel, Trees
 from accord.portfolio.encoding import BOUND, FARTHEST, FeatureEncoding
@@ -222,6 +223,17 @@ class _Blended:
     distance: Value
 
 
+def _with_blanks(blanks: Blanks, x: Value, beyond: Value) -> Value:
+    """What rows get beyond their local tolerance, with features that say nothing; (N, 1)."""
+    square, number = beyond.square(), 0.0 * beyond
+    for features, values, spread in zip(blanks.features, blanks.values, blanks.spread, strict=True):
+        away = (x.take(features, 1) - values[None]).abs().sum(1, keep=True)
+        found = (away <= CLOSE * len(features)).cast(np.float64)
+        square, number = square + spread**2 * found, number + found
+    several = (number > 1.5).where(beyond.square() + blanks.together**2, 0.0)
+    return square.at_least(several).sqrt()
+
+
 def _group(
     member: Member,
     share: float,
@@ -290,10 +302,11 @@ def _obstacles(model: PortfolioRegressor) -> list[str]:
 @states(PortfolioRegressor, obstacles=_obstacles)
 def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
     growth: Value = state(model.growth_, x)
-    grown = _growth_at(model.growth_, growth)
+    grown, beyond = _growth_at(model.growth_, growth)
+    beyond = _with_blanks(model.blanks_, x, beyond)
     whole = sum(member.weight for member in model.members_)
     blend = [
-        _group(m, m.weight / whole, model.scale_.scale, model.tolerance_, x, grown)
+        _group(m, m.weight / whole, model.scale_.scale, model.tolerance_, x, (grown, beyond))
         for m in model.members_
     ]
     low, high = model.bounds or (None, None)

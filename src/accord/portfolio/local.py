@@ -45,7 +45,7 @@ LARGEST_GROWTH = 1e6
 # Rows that a choice is made on, of each kind: more say little more.
 _ROWS = 1_000
 # A feature that the models do not use still counts a little: it may be that they should.
-_LEAST_RELEVANCE = 0.05
+LEAST_RELEVANCE = 0.05
 
 
 @dataclass(frozen=True)
@@ -115,4 +115,4 @@ def feature_weights(changes: Floats) -> Floats:
     largest = changes.max(initial=0.0)
     if largest == 0:
         return np.ones_like(changes)
-    return np.asarray(np.clip(changes / largest, _LEAST_RELEVANCE, 1.0))
+    return np.asarray(np.clip(changes / largest, LEAST_RELEVANCE, 1.0))

@@ -125,7 +125,8 @@ class NetworkModel:
         def transform(raw: torch.Tensor) -> torch.Tensor:
             return torch.cat(objective.components(raw), -1)
 
-        outputs = raw_outputs(parameters, self.encoding_(x), recipe.activation, "cpu", transform)
+        encoded = self.encoding_(x, np.float32)
+        outputs = raw_outputs(parameters, encoded, recipe.activation, "cpu", transform, single=True)
         log_weight, mean, variance = np.split(outputs, 3, axis=-1)
         return Components(np.exp(log_weight), mean, np.sqrt(variance))
 

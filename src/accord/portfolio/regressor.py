@@ -1,6 +1,7 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -17,6 +18,7 @@ from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.explanation import Receipts
+from accord.portfolio.blanks import BLANK_ROWS, Blank, blanked, learn_blanks, relevant
 from accord.portfolio.blend import (
     Member,
     Prediction,
@@ -53,8 +55,9 @@ from accord.portfolio.local import (
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.selection import greedy_weights
-from accord.portfolio.targets import TargetScale, extreme, resolution
+from accord.portfolio.targets import TargetScale, note_on_extremes, resolution
 from accord.portfolio.units import PortfolioUnits
+from accord.splits import groups_of_copies
 from accord.trust import Growth, Proximity
 from accord.work import Checkpoint, kept_in, workers_of
 
@@ -105,6 +108,7 @@ class PortfolioRegressor(DistributionalRegressor):
         shifted_: Predictions of the most unusual rows by models that had seen none of them.
         proximity_: Distance to the training rows.
         tolerance_: The local tolerance in use.
+        blanks_: How much wider rows are whose features say nothing.
         notes_: What was decided about the table, in sentences.
 
     Example:
@@ -140,6 +144,7 @@ class PortfolioRegressor(DistributionalRegressor):
         y_tolerance: ArrayLike | None = None,
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
+        blanks: Sequence[Blank] = (),
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
         client: "Client | None" = None,
@@ -154,18 +159,20 @@ class PortfolioRegressor(DistributionalRegressor):
             y_tolerance: Half-width within which each target is known, in its units.
             y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
                 the target is known.
+            blanks: Features with the values that they have where nothing is known, such as those of
+                a category that no row has: how much wider such rows must be is learnt.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
             client: A Dask client, whose workers train.
 
-        **Shape**: X (N, d), y (N,), all others (N,).
+        **Shape**: X (N, d), y (N,), all others (N,); blanks (k,) each.
         """
         clock = Clock(self.time_budget, progress)
         self.notes_: tuple[str, ...] = ()
         table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
         seed = self._seed()
-        self._note_extremes(table)
+        self.notes_ += tuple(note_on_extremes(table.y, table.measured))
         parts = held_out_parts(
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
@@ -176,6 +183,12 @@ class PortfolioRegressor(DistributionalRegressor):
             candidates = self._try_recipes(units)
             predictions = self._blend(table, parts, candidates)
             self._calibrate(units, predictions)
+            self.blanks_ = learn_blanks(
+                relevant(blanks, self.feature_weight_),
+                [at_most(p.test, BLANK_ROWS // len(parts), seed) for p in parts],
+                partial(self._evidence, table),
+                self.tolerance_,
+            )
         clock.finish()
         return self
 
@@ -270,7 +283,7 @@ class PortfolioRegressor(DistributionalRegressor):
         table, parts, seed = units.table, units.parts, units.seed
         changes = relevance(self.members_, table.x, table.y, seed=seed)
         self.feature_weight_ = feature_weights(changes)
-        self.growth_ = self._growth(table.x)
+        self.growth_ = self._growth(table.x, table.y)
         used = held_out_rows(table, parts)
         usual = Evidence(
             predictions,
@@ -309,20 +322,13 @@ class PortfolioRegressor(DistributionalRegressor):
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
 
-    def _note_extremes(self, table: TrainingTable) -> None:
-        z = TargetScale.of(table.y[table.measured]).scaled(table.y)
-        far = np.flatnonzero(extreme(z) & table.measured)
-        if len(far):
-            farthest = table.y[far[np.argmax(np.abs(z[far]))]]
-            one = len(far) == 1
-            words = "1 target lies" if one else f"{len(far)} targets lie"
-            self._note(
-                f"{words} far outside the others (farthest: {farthest:g}) and hardly "
-                f"{'counts' if one else 'count'} in training. Check for typing errors."
-            )
-
-    def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
+    def _growth(self, x: Floats, y: Floats) -> Growth:
+        return Growth().fit(
+            x,
+            feature_weight=self.feature_weight_,
+            copies=groups_of_copies(x, y),
+            max_references=REFERENCES,
+        )
 
     def _shifted(self, units: PortfolioUnits, changes: Floats) -> list[tuple[Indices, Evidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
@@ -339,10 +345,27 @@ class PortfolioRegressor(DistributionalRegressor):
                 Prediction.of(member, model.components(table.x[test], fold), self.scale_)
                 for member, model in zip(self.members_, models, strict=True)
             ]
-            growth = self._growth(table.x[at_most(part.train, _GROWTH_ROWS, seed)])
+            near = at_most(part.train, _GROWTH_ROWS, seed)
+            growth = self._growth(table.x[near], table.y[near])
             growths = growth_at(growth, growth(table.x[test]))
             found.append((test, Evidence(predictions, table.y[test], table.weight[test], *growths)))
         return found
+
+    def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:
+        """What each member predicts, by the models of one fold or of all."""
+        return [
+            Prediction.of(member, member.model.components(x, fold), self.scale_)
+            for member in self.members_
+        ]
+
+    def _evidence(
+        self, table: TrainingTable, rows: Indices, fold: int, put: Sequence[Blank]
+    ) -> Evidence:
+        """Measured rows as the models of one fold predict them with some blanks put in."""
+        rows = rows[table.measured[rows]]
+        x = blanked(table.x[rows], put)
+        growths = growth_at(self.growth_, self.growth_(x))
+        return Evidence(self._predictions(x, fold), table.y[rows], table.weight[rows], *growths)
 
     def _predictive(self, X: Floats) -> Distribution:
         return self._answer(X)[0]
@@ -355,12 +378,10 @@ class PortfolioRegressor(DistributionalRegressor):
         return self._answer(self._checked(X))
 
     def _answer(self, X: Floats) -> tuple[Distribution, Bools]:
-        predictions = [
-            Prediction.of(member, member.model.components(X), self.scale_)
-            for member in self.members_
-        ]
         growth = self.growth_(X)
-        dist = distribution_of(predictions, self.tolerance_, *growth_at(self.growth_, growth))
+        grown, beyond = growth_at(self.growth_, growth)
+        beyond = self.blanks_.added(X, beyond)
+        dist = distribution_of(self._predictions(X), self.tolerance_, grown, beyond)
         return self._finished(dist, self.levels_), growth > self.threshold_
 
     def _finished(self, dist: Distribution, needed: Floats) -> Distribution:

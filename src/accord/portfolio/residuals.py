@@ -34,6 +34,7 @@ from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import ScaledRows, TargetScale, resolution
+from accord.splits import groups_of_copies
 from accord.trust import Growth, Proximity
 
 _RECIPES = (
@@ -188,7 +189,7 @@ class Residuals:
     ) -> None:
         """Sets what widens predictions away from the data, and the levels of intervals."""
         self.feature_weight_ = feature_weights(rows.changes)
-        self.growth_ = self._growth(rows.x)
+        self.growth_ = self._growth(rows.x, rows.y)
         usual = Evidence(
             predictions,
             rows.y,
@@ -204,8 +205,13 @@ class Residuals:
         self.levels_ = np.sort(np.clip(np.abs(2 * np.asarray(held_out.cdf(rows.y)) - 1), 0.0, 1.0))
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
 
-    def _growth(self, x: Floats) -> Growth:
-        return Growth().fit(x, feature_weight=self.feature_weight_, max_references=REFERENCES)
+    def _growth(self, x: Floats, y: Floats) -> Growth:
+        return Growth().fit(
+            x,
+            feature_weight=self.feature_weight_,
+            copies=groups_of_copies(x, y),
+            max_references=REFERENCES,
+        )
 
     def _shifted(
         self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
@@ -227,7 +233,7 @@ class Residuals:
                 Prediction.of(member, self._components(model, x, mean[None], fold), self.scale_)
                 for member, model in zip(self.members_, models, strict=True)
             ]
-            growth = self._growth(rows.x[part.train])
+            growth = self._growth(rows.x[part.train], rows.y[part.train])
             found.append(
                 Evidence(predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean))
             )

@@ -143,3 +143,17 @@ def is_skewed(y: Floats) -> bool:
         return False
     deviation = y.std()
     return bool(deviation > 0 and np.mean(((y - y.mean()) / deviation) ** 3) > _SKEWED)
+
+
+def note_on_extremes(y: Floats, measured: Bools) -> list[str]:
+    """A sentence on measured targets far outside the others, if there are any; (N,) each."""
+    z = TargetScale.of(y[measured]).scaled(y)
+    far = np.flatnonzero(extreme(z) & measured)
+    if not len(far):
+        return []
+    farthest, one = y[far[np.argmax(np.abs(z[far]))]], len(far) == 1
+    words = "1 target lies" if one else f"{len(far)} targets lie"
+    return [
+        f"{words} far outside the others (farthest: {farthest:g}) and hardly "
+        f"{'counts' if one else 'count'} in training. Check for typing errors."
+    ]

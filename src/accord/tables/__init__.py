@@ -12,7 +12,9 @@ from accord._files import (
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
+from accord.tables.features import Decision
 from accord.tables.files import (
+    ArrowFrame,
     Table,
     TableWriter,
     file_sha256,
@@ -35,10 +37,11 @@ from accord.tables.schema import (
     judge,
 )
 from accord.tables.suspects import Suspect, suspects
-from accord.tables.training_data import Decision, TrainingData, number_column, prepare_training
+from accord.tables.training_data import TrainingData, number_column, prepare_training
 
 __all__ = [
     "ONE_HOT_CATEGORIES",
+    "ArrowFrame",
     "CellFormat",
     "CellKind",
     "Column",

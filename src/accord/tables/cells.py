@@ -23,8 +23,28 @@ MISSING_TOKENS = (
     *("<NA>", "NaT"),
 )
 # These are missing among numbers and dates; among texts they can be a category ("no garage").
-NOTHING_WORDS = ("None", "none", "NONE")
+NOTHING_WORDS = (
+    *("None", "none", "NONE", "-", "--", "–", "—", ".", "?", "*"),
+    *("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "0000-00-00"),
+)
 SPACE = "[ \u00a0\u202f'’]"
+# A group of thousands does not begin with a zero: 0,500 is a half.
+THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{2,3})*,\d{3}(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
+COMMA = r"^[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$"
+NUMBERS: dict[NumberFormat, str | None] = {
+    "plain": None,
+    "thousands": THOUSANDS,
+    "comma": COMMA,
+    "spaced": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(\.\d+)?$",
+    "spaced comma": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(,\d+)?$",
+}
+# What separates groups of digits, and how a cell that has them otherwise is spoken of.
+_GROUPS: dict[NumberFormat, tuple[str, str]] = {
+    "thousands": (",", "numbers with commas between thousands"),
+    "comma": (r"\.", "numbers with a decimal comma"),
+    "spaced": (SPACE, "numbers with spaces between thousands"),
+    "spaced comma": (SPACE, "numbers with a decimal comma"),
+}
 
 
 class UnreadableCells(ValueError):
@@ -65,7 +85,8 @@ class CellFormat:
         """What a person should know about how the cells are read, or nothing."""
         remarks = []
         if self.unit:
-            remarks.append(f"numbers without the sign {self.unit}")
+            name = "unit" if any(letter.isalpha() for letter in self.unit) else "sign"
+            remarks.append(f"numbers without the {name} {self.unit}")
         if self.number_format in ("comma", "spaced comma"):
             remarks.append("the comma is the decimal mark")
         if self.number_format == "thousands":
@@ -74,8 +95,9 @@ class CellFormat:
             remarks.append("durations, in seconds")
         if self.date_format is not None:
             remarks.append(f"dates written {self.date_format.replace('%', '')}")
-        if words := [quoted(word) for word in self.missing_tokens if word not in NOTHING_WORDS]:
-            remarks.append(f"{' and '.join(words)} counts as missing")
+        if words := [quoted(w) for w in self.missing_tokens if w.lower() != "none"]:
+            count = "counts" if len(words) == 1 else "count"
+            remarks.append(f"{' and '.join(words)} {count} as missing")
         return "; ".join(remarks)
 
 
@@ -92,7 +114,8 @@ def convert(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
     if pa.types.is_null(column.type):
         column = pc.cast(column, pa.string())
     if is_text(column.type):
-        column = cleaned(column, cells.missing_tokens)
+        nothing = () if cells.kind == "category" else NOTHING_WORDS
+        column = cleaned(column, (*nothing, *cells.missing_tokens))
     return _CONVERSIONS[cells.kind](column, cells)
 
 
@@ -115,11 +138,13 @@ def _number(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
         raise UnreadableCells(f"must hold numbers, not {column.type}")
     if cells.number_format == "clock":
         return _durations(column)
-    try:
-        return _float64(pc.cast(plain_numbers(column, cells), pa.float64()))
-    except pa.ArrowInvalid:
-        plain = plain_numbers(column, cells).to_pandas()
-        raise _unreadable(column, pd.to_numeric(plain, errors="coerce"), "numbers") from None
+    for text in (column, signed(column)):
+        try:
+            return _float64(pc.cast(plain_numbers(text, cells), pa.float64()))
+        except pa.ArrowInvalid:
+            plain = plain_numbers(text, cells).to_pandas()
+    what = _GROUPS.get(cells.number_format, ("", "numbers"))[1]
+    raise _unreadable(column, pd.to_numeric(plain, errors="coerce"), what)
 
 
 def _durations(text: pa.ChunkedArray) -> Floats:
@@ -221,6 +246,17 @@ def _unreadable(text: pa.ChunkedArray, values: Any, what: str) -> UnreadableCell
     return UnreadableCells(rule, row=first, more=len(bad) - 1)
 
 
+def signed(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Negative numbers with a minus before them: (5), 5- and the long minus sign are others' ways.
+
+    >>> signed(pa.chunked_array([["(1.5)", "2-", "−3", "($4)"]])).to_pylist()
+    ['-1.5', '-2', '-3', '-$4']
+    """
+    text = pc.replace_substring(text, "\u2212", "-")
+    text = pc.replace_substring_regex(text, r"^\(([^()]*\d[^()]*)\)$", r"-\1")
+    return pc.replace_substring_regex(text, r"^([^-]*\d)\s*-$", r"-\1")
+
+
 def plain_numbers(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
     """Numbers as a computer writes them."""
     if cells.unit:
@@ -228,6 +264,7 @@ def plain_numbers(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
             pc.replace_substring(text, cells.unit, "", max_replacements=1)
         )
         text = pc.replace_substring_regex(text, r"^([+-])\s+", r"\1")
+    text = _well_grouped(text, cells.number_format)
     if cells.number_format in ("spaced", "spaced comma"):
         text = pc.replace_substring_regex(text, SPACE, "")
     if cells.number_format == "thousands":
@@ -237,6 +274,20 @@ def plain_numbers(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:
     if cells.number_format in ("comma", "spaced comma"):
         return pc.replace_substring(text, ",", ".")
     return text
+
+
+def _well_grouped(text: pa.ChunkedArray, number_format: NumberFormat) -> pa.ChunkedArray:
+    """The cells, no number in place of one whose marks stand elsewhere than between thousands.
+
+    Where the comma is the decimal mark, 1.5 must not become 15.
+    """
+    if number_format not in _GROUPS:
+        return text
+    grouped = pc.match_substring_regex(text, _GROUPS[number_format][0])
+    if not pc.any(grouped).as_py():
+        return text
+    well = pc.match_substring_regex(text, NUMBERS[number_format])
+    return pc.if_else(pc.and_not(grouped, well), "no number", text)
 
 
 def _float64(column: pa.ChunkedArray) -> Floats:

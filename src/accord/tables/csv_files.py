@@ -27,6 +27,8 @@ _BLOCK_BYTES = 8 << 20
 _BLOCK_BYTES_PER_COLUMN = 8 << 10
 _SAMPLE_BYTES = 4 << 20
 _DELIMITERS = ",;\t|^"
+# Spreadsheets write and heed such a first line.
+_STATED_DELIMITER = re.compile(r"(?i)\"?sep=(.)\"?")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _SPOKEN = {"\t": "tabs", " ": "spaces", ",": "commas", ";": "semicolons"}
 
@@ -121,9 +123,12 @@ def _dialect(
 ) -> CsvDialect:
     text, taken = _decoded(name, sample, encoding)
     lines = [line for line in text.splitlines()[:50] if line.strip()][:20]
+    stated = _STATED_DELIMITER.fullmatch(lines[0].strip("\r\n")) if lines else None
+    if stated is not None:
+        delimiter, lines = delimiter or stated[1], lines[1:]
     mark = _delimiter(lines) if delimiter is None else _named_delimiter(delimiter)
     try:
-        names, skip = _header(text, mark)
+        names, skip = _header(text, mark, after=stated is not None)
     except csv.Error as error:
         raise TableError(f"the header of {name} cannot be read ({reason(error)}).") from error
     notes = []
@@ -239,12 +244,18 @@ def _spoken(mark: str) -> str:
     return _SPOKEN.get(mark, f"'{mark}'")
 
 
-def _header(text: str, delimiter: str) -> tuple[list[str], int]:
-    """Column names, outer spaces aside (a nameless one is called by its place), and rows used."""
+def _header(text: str, delimiter: str, *, after: bool = False) -> tuple[list[str], int]:
+    """Column names, outer spaces aside (a nameless one is called by its place), and rows used.
+
+    ``after`` a first line that names the separator, the header is the line that follows.
+    """
     lines = io.StringIO(text, newline="")
     rows = csv.reader(map(_squeezed, lines) if delimiter == " " else lines, delimiter=delimiter)
     for skip, row in enumerate(rows, 1):
         if any(cell.strip() for cell in row):
+            if after:
+                after = False
+                continue
             names = [cell.strip() for cell in row]
             return [name or f"column {place}" for place, name in enumerate(names, 1)], skip
     return [], 0

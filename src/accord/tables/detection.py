@@ -5,8 +5,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from accord.tables.cells import (
+    COMMA,
     NOTHING_WORDS,
+    NUMBERS,
     SPACE,
+    THOUSANDS,
     CellFormat,
     DecimalMark,
     NumberFormat,
@@ -16,30 +19,25 @@ from accord.tables.cells import (
     is_numeric,
     is_text,
     plain_numbers,
+    signed,
 )
 
 _BOOLEANS = ("true", "false")
 _TIME = r"^\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
+_YEAR = r"(1[89]|20)\d\d"
 _DATE = (
     r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}"
-    rf"|{_MONTH}[./ -]+\d{{1,2}}[./ ,-]+\d{{2,4}}|\d{{1,2}}[./ -]+{_MONTH}[./ ,-]+\d{{2,4}})"
+    rf"|{_MONTH}[./ -]+\d{{1,2}}[./ ,-]+\d{{2,4}}|\d{{1,2}}[./ -]+{_MONTH}[./ ,-]+\d{{2,4}}"
+    rf"|{_YEAR}[./-]\d{{1,2}}|\d{{1,2}}[./-]{_YEAR}|{_MONTH}[ -]({_YEAR}|\d\d))"
     r"([T ,]+\d{1,2}:\d{2}.*)?$"
 )
-# A group of thousands does not begin with a zero: 0,500 is a half.
-_THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{3})+(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
-_COMMA = r"^[+-]?([1-9]\d{0,2}(\.\d{3})+|\d+)(,\d+)?([eE][+-]?\d+)?$"
-_NUMBERS: dict[NumberFormat, str | None] = {
-    "plain": None,
-    "thousands": _THOUSANDS,
-    "comma": _COMMA,
-    "spaced": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(\.\d+)?$",
-    "spaced comma": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(,\d+)?$",
-}
 # Signs that stand before or after a number and are no part of it.
 _UNITS = ("$", "€", "£", "¥", "₹", "%", "USD", "EUR", "GBP", "CHF", "JPY")
 _UNIT_PATTERN = r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)"
+# Any other unit stands after the numbers and is the same for all of them: 12.5 kg, 1 248 cc.
+_WITH_UNIT = rf"^[+-]?\d(?:[\d.,]|{SPACE})*?{SPACE}?(?P<unit>[^\d\s.,'’()+-][^\d\s()]{{0,9}})$"
 # A text column is a number column with odd entries if at least this share reads as numbers and
 # the rest is a handful of distinct words ("?", "unknown").
 _NUMERIC_SHARE = 0.9
@@ -84,8 +82,8 @@ def decimal_mark(table: pa.Table) -> DecimalMark | None:
         text = _without_unit(cleaned(column).drop_null().slice(0, 10_000))
         if _all(pc.match_substring_regex(text, r"^[+-]?\d+\.\d{1,2}$")):
             points = True
-        elif _all(pc.match_substring_regex(text, _COMMA)):
-            commas |= not _all(pc.match_substring_regex(text, _THOUSANDS))
+        elif _all(pc.match_substring_regex(text, COMMA)):
+            commas |= not _all(pc.match_substring_regex(text, THOUSANDS))
     if commas == points:
         return None
     return "," if commas else "."
@@ -110,12 +108,23 @@ def _detect_text(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellForm
 def _detect_values(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
     if _all(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_BOOLEANS))):
         return CellFormat("boolean")
+    return _detect_numbers(text, decimal) or _detect_moments(text, decimal) or _with_words(text)
+
+
+def _detect_numbers(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+    if number := _number_format(text, decimal):
+        return CellFormat("number", number)
+    text = signed(text)
     if number := _number_format(text, decimal):
         return CellFormat("number", number)
     if unit := _unit(text):
         bare = plain_numbers(text, CellFormat("number", unit=unit))
         if number := _number_format(bare, decimal):
             return CellFormat("number", number, unit)
+    return None
+
+
+def _detect_moments(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
     if _all(pc.match_substring_regex(text, _TIME)) and _all(
         pc.match_substring_regex(text, r"^([01]?\d|2[0-3]):")
     ):
@@ -126,6 +135,10 @@ def _detect_values(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFo
         found, date_format = _date_format(text, day_first=decimal == ",")
         if found:
             return CellFormat("date", date_format=date_format)
+    return None
+
+
+def _with_words(text: pa.ChunkedArray) -> CellFormat | None:
     odd = _odd_entries(text)
     return CellFormat("number", missing_tokens=odd) if odd else None
 
@@ -138,7 +151,7 @@ def _number_format(text: pa.ChunkedArray, decimal: DecimalMark | None) -> Number
 
 
 def _reads_as_number(text: pa.ChunkedArray, number_format: NumberFormat) -> bool:
-    pattern = _NUMBERS[number_format]
+    pattern = NUMBERS[number_format]
     if pattern and not _all(pc.match_substring_regex(text, pattern)):
         return False
     try:
@@ -153,7 +166,12 @@ def _unit(text: pa.ChunkedArray) -> str:
     if not _all(pc.match_substring_regex(text, r"\d")):
         return ""
     found = [unit for unit in _UNITS if pc.any(pc.match_substring(text, unit)).as_py()]
-    return found[0] if len(found) == 1 else ""
+    if len(found) == 1:
+        return found[0]
+    if not _all(pc.match_substring_regex(text, _WITH_UNIT)):
+        return ""
+    units = pc.unique(pc.struct_field(pc.extract_regex(text, _WITH_UNIT), "unit"))
+    return str(units[0]) if len(units) == 1 else ""
 
 
 def _odd_entries(text: pa.ChunkedArray) -> tuple[str, ...]:
@@ -188,8 +206,10 @@ def _date_formats(day_first: bool) -> list[str]:
     days = [order.format(mark) for order in orders for mark in "./- "]
     days += [f"%d{mark}%{month}{mark}%{year}" for mark in " -" for month in "bB" for year in "Yy"]
     days += [f"%{month} %d{mark}%Y" for month in "bB" for mark in (", ", " ")]
+    months = [order.format(mark) for order in ("%Y{}%m", "%m{}%Y") for mark in "-/."]
+    months += [f"%{m}{mark}%{y}" for m in "bB" for mark in " -" for y in "Yy"]
     times = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
-    return [day + time for time in times for day in days]
+    return [day + time for time in times for day in days] + months
 
 
 def _reads_as_dates(text: pa.ChunkedArray, date_format: str | None) -> bool:

@@ -118,6 +118,20 @@ class TableEncoder:
                 return _APPLY[kind](block, _values(frame, columns, kind))
         raise KeyError(column.name)
 
+    def unknown_categories(self) -> list[tuple[Indices, Floats]]:
+        """For each column of categories its features, and their values for an unknown category.
+
+        **Shape**: (k,) each.
+        """
+        found, start = [], 0
+        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
+            places = np.arange(start, start := start + len(block["labels"]))
+            if kind in ("one-hot", "target"):
+                kept = np.isin(places, self.kept_)
+                values = self.category_features(columns[0])[-1]
+                found.append((np.searchsorted(self.kept_, places[kept]), values[kept]))
+        return [blank for blank in found if len(blank[0])]
+
     def feature_names(self) -> list[str]:
         """For each feature the column of the table that it comes from."""
         return [source for source, _ in self._described()]

@@ -56,13 +56,15 @@ class Schema:
     """The columns of a training table.
 
     ``columns`` are used, in the file's order; ``ignored`` maps the others to the reason;
-    ``aside`` are those with another role (tolerance, bounds, identifier).
+    ``aside`` are those with another role (tolerance, bounds, identifier); ``target_cells`` says how
+    the target is written.
     """
 
     target: str
     columns: tuple[Column, ...]
     ignored: dict[str, str]
     aside: tuple[str, ...] = ()
+    target_cells: CellFormat | None = None
 
     @property
     def names(self) -> list[str]:
@@ -77,19 +79,25 @@ class Schema:
         columns = tuple(
             Column(
                 name=column["name"],
-                cells=CellFormat(
-                    **{
-                        **column["cells"],
-                        "missing_tokens": tuple(column["cells"]["missing_tokens"]),
-                    }
-                ),
+                cells=_cell_format(column["cells"]),
                 categories=tuple(column["categories"]),
                 low=column["low"],
                 high=column["high"],
             )
             for column in state["columns"]
         )
-        return cls(state["target"], columns, dict(state["ignored"]), tuple(state["aside"]))
+        target_cells = state.get("target_cells")
+        return cls(
+            state["target"],
+            columns,
+            dict(state["ignored"]),
+            tuple(state["aside"]),
+            None if target_cells is None else _cell_format(target_cells),
+        )
+
+
+def _cell_format(state: Mapping[str, Any]) -> CellFormat:
+    return CellFormat(**{**state, "missing_tokens": tuple(state["missing_tokens"])})
 
 
 # --- from a training column to what is known about it ------------------------------------------
@@ -141,7 +149,7 @@ def infer_column(
         return Inferred(None, "every value is missing", nothing)
     distinct = pd.unique(values[~missing])
     if len(distinct) == 1 and not missing.any():
-        shown = quoted(distinct[0], limit=30)
+        shown = quoted(_cell(distinct[0]), limit=30)
         return Inferred(None, f"constant ({shown} in every row)", nothing)
     if not insist and found.kind == "number" and _is_row_number(name, values):
         return Inferred(None, "it only counts the rows", values, can_be_used=True)
@@ -153,6 +161,11 @@ def infer_column(
         return Inferred(None, reason, values, can_be_used=True)
     categories = tuple(sorted(str(value) for value in distinct))
     return Inferred(Column(name, found, categories), "", values)
+
+
+def _cell(value: Any) -> Any:
+    """A value as people write it: 7, not 7.0."""
+    return f"{value:.10g}" if isinstance(value, float) else value
 
 
 def counts_rows(values: NDArray[Any]) -> bool:
@@ -208,7 +221,7 @@ class Surprises:
             (self.missing, "missing value", "predicted from the other columns"),
             (self.infinite, "infinite value", "taken as very large, and the rows as unusual"),
             (self.absurd, "value far beyond all in training", "the rows count as unusual"),
-            (self.unseen, "category not seen in training", "predicted as a rare one"),
+            (self.unseen, "category not seen in training", "predicted from the other columns"),
         )
         return [
             f"{_sort(sum(counts.values()), what)} in {listed(counts)}: {answer}."

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Bools, Floats
-from accord.tables.cells import CellFormat, cleaned, convert, is_text
+from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
 from accord.tables.detection import detect
+from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column, counted, listed
-from accord.tables.schema import Column, Inferred, Schema, counts_rows, infer_column
+from accord.tables.schema import Schema
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
@@ -26,14 +27,6 @@ _LARGEST_TARGET = 1e150
 _SMALLEST_SPREAD = 1e-150
 # A target this many times the middle half's width away from the middle is likely a typo.
 _FAR_TARGET = 50.0
-
-
-class Decision(NamedTuple):
-    """What is done with a column, and why."""
-
-    column: str
-    used: bool
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -132,7 +125,7 @@ def _assemble(
     rows = table.numbers_of(kept)
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
-    found = _features(table, data, rows, given, ignore, use, category)
+    found = choose_features(table, data, rows, given, ignore, use, category)
     notes = [*table.notes, *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given["target"], usable, y), *found.notes]
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
@@ -212,8 +205,19 @@ def _targets(
     return np.where(censored, middle, y), ~censored & ~np.isnan(y), low, high
 
 
-def number_column(table: Table, role: str, name: str) -> Floats:
-    """A column that must hold numbers for its role; missing and infinite ones are NaN."""
+def number_column(
+    table: Table, role: str, name: str, *, written: CellFormat | None = None
+) -> Floats:
+    """A column that must hold numbers for its role; missing and infinite ones are NaN.
+
+    Cells that can be read as they were ``written`` before are; others are found out anew.
+    """
+    if written is not None:
+        try:
+            values = convert(table.data.column(name), written)
+            return np.where(np.isfinite(values), values, np.nan)
+        except UnreadableCells:
+            pass
     column = table.data.column(name)
     if is_text(column.type):
         column = cleaned(column)
@@ -223,7 +227,7 @@ def number_column(table: Table, role: str, name: str) -> Floats:
         )
     cells = detect(column, decimal=table.decimal)
     if cells is None or cells.kind not in ("number", "boolean", "time"):
-        sample = quoted(column.drop_null()[0].as_py(), limit=40)
+        sample = quoted(_least_like_a_number(column.drop_null()), limit=40)
         what = "dates" if cells and cells.kind == "date" else "text"
         raise TableError(
             f"{role} column {quoted(name)} must hold numbers, got {what} such as {sample}. "
@@ -231,6 +235,16 @@ def number_column(table: Table, role: str, name: str) -> Floats:
         )
     values = convert(column, cells)
     return np.where(np.isfinite(values), values, np.nan)
+
+
+def _least_like_a_number(column: pa.ChunkedArray) -> Any:
+    """A cell that by itself is no number; the first, where it takes all of them together."""
+    cells = column.slice(0, _COPY_ROWS).to_pylist()
+    for cell in dict.fromkeys(cells):
+        alone = detect(pa.chunked_array([[cell]]))
+        if alone is None or alone.kind != "number":
+            return cell
+    return cells[0]
 
 
 def _cells(table: Table, name: str) -> CellFormat:
@@ -241,8 +255,9 @@ def _cells(table: Table, name: str) -> CellFormat:
 
 def _remarks(table: Table, names: Iterable[str]) -> list[str]:
     """What a person should know about how the target, bounds and tolerances are read."""
-    known = {name: _cells(table, name).remark() for name in names}
-    return [f"In {quoted(name)}: {remark}." for name, remark in known.items() if remark]
+    return by_remark(
+        {name: remark_on(_cells(table, name), _numbers(table, name)) for name in names}
+    )
 
 
 def _numbers(table: Table, name: str) -> Floats:
@@ -282,102 +297,6 @@ def _check_target(
         )
 
 
-class _Features(NamedTuple):
-    X: pd.DataFrame
-    schema: Schema
-    notes: list[str]
-    decisions: list[Decision]
-
-
-def _features(
-    table: Table,
-    data: pa.Table,
-    rows: NDArray[np.int64],
-    given: dict[str, str],
-    ignore: Sequence[str],
-    use: Sequence[str],
-    category: Sequence[str],
-) -> _Features:
-    values: dict[str, NDArray[Any]] = {}
-    columns: list[Column] = []
-    decisions: list[Decision] = []
-    notes: list[str] = []
-    ignored = dict.fromkeys(ignore, "left out on request")
-    for name in data.column_names:
-        if name in given.values():
-            continue
-        if name in ignored:
-            decisions.append(Decision(name, False, ignored[name]))
-            continue
-        found = infer_column(
-            name,
-            data.column(name),
-            decimal=table.decimal,
-            insist=name in use,
-            category=name in category,
-        )
-        notes += _column_notes(name, found, rows)
-        if found.column is None:
-            if name in use or name in category:
-                raise OptionError(
-                    f"column {quoted(name)} cannot be used: {found.reason}. Leave it out."
-                )
-            ignored[name] = found.reason
-            decisions.append(Decision(name, False, found.reason))
-        else:
-            columns.append(found.column)
-            values[name] = found.values
-            decisions.append(Decision(name, True, _reason(found.column, found.values)))
-    if not columns:
-        reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in list(ignored.items())[:5])
-        raise TableError(
-            f"no column is left to predict from ({reasons or 'there is only the target'}). Add "
-            "columns that vary with the target."
-        )
-    aside = tuple(name for role, name in given.items() if role != "target")
-    schema = Schema(given["target"], tuple(columns), ignored, aside)
-    return _Features(pd.DataFrame(values), schema, _shortened(notes), decisions)
-
-
-def _shortened(notes: list[str], *, limit: int = 20) -> list[str]:
-    if len(notes) <= limit:
-        return notes
-    return [*notes[:limit], f"{len(notes) - limit} further notes on columns are not shown."]
-
-
-def _reason(column: Column, values: NDArray[Any]) -> str:
-    """Why a column is used as it is, in a few words."""
-    if column.kind == "category":
-        return f"{counted(len(column.categories), 'category')}"
-    kinds = {"number": "numbers", "boolean": "true or false", "time": "times of day"}
-    what = kinds.get(column.kind, "dates")
-    remark = column.cells.remark()
-    order = "they grow from row to row" if counts_rows(values) else ""
-    return "; ".join(part for part in (what, remark, order) if part)
-
-
-def _column_notes(name: str, found: Inferred, rows: NDArray[np.int64]) -> list[str]:
-    """What a person should know about how a column is used, or why it is not."""
-    shown, notes = quoted(name), []
-    if found.column is None:
-        switch = " Pass --use to use it all the same." if found.can_be_used else ""
-        return [f"Column {shown} is not used: {found.reason}.{switch}"]
-    if remark := found.column.cells.remark():
-        notes.append(f"In {shown}: {remark}.")
-    if found.column.kind == "number" and counts_rows(found.values):
-        notes.append(
-            f"Column {shown} counts up from row to row and is used as a time. If it is only a row "
-            "number, pass --ignore."
-        )
-    if len(found.infinite):
-        noun = "infinite value" if len(found.infinite) == 1 else "infinite values"
-        notes.append(
-            f"{len(found.infinite):,} {noun} in {shown} (first in row "
-            f"{rows[found.infinite[0]]:,}): taken as missing."
-        )
-    return notes
-
-
 def _copies(X: pd.DataFrame, y: Floats, target: str) -> list[str]:
     """Columns that follow the target so closely that they are unlikely to be known beforehand."""
     some = slice(None, _COPY_ROWS)
@@ -403,6 +322,7 @@ def _correlations(columns: Floats, y: Floats) -> Floats:
     x = np.where(known, x - x.sum(axis=0) / count, 0.0)
     centred = np.where(known, y[:, None], 0.0)
     centred = np.where(known, centred - centred.sum(axis=0) / count, 0.0)
+    x, centred = (part / np.maximum(np.abs(part).max(axis=0), 1e-300) for part in (x, centred))
     scale = np.sqrt((x**2).sum(axis=0) * (centred**2).sum(axis=0))
     product = (x * centred).sum(axis=0)
     enough = (known.sum(axis=0) >= MINIMUM_ROWS) & (scale > 0)

@@ -174,8 +174,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             client: A Dask client, whose workers train.
         """
         self._check_settings()
-        placed: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
-        check_placed(self.engine, placed)
+        for_portfolio: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
+        check_placed(self.engine, for_portfolio)
         reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
@@ -199,6 +199,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
+        for_portfolio["blanks"] = self.preprocessor_.unknown_categories()
         together = held_together(table, data, group=self.group, time=self.time)
         training(0.0, "Training")
         self.engine_ = make_engine(
@@ -216,7 +217,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
-            **(placed if self.engine is None else {}),
+            **(for_portfolio if self.engine is None else {}),
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
@@ -334,6 +335,11 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
     def export_inputs(self, X: Rows) -> dict[str, Array]:
         """Rows as the exported graph takes them: a matrix of numbers, and one of category codes."""
         return input_arrays(self._table_of(X).data, self.schema_)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The columns that predictions are made from."""
+        return np.array(self.schema_.names, dtype=object)
 
     @property
     def schema_(self) -> Schema:

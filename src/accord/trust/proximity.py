@@ -18,9 +18,10 @@ from accord._types import Bools, Floats, Indices
 if TYPE_CHECKING:
     from accord.export import Value
 
-# Measured with 20,000 references: a k-d tree visits nearly every row beyond about ten features,
-# where a matrix product over all pairs is quicker.
-_TREE_FEATURES = 10
+# Measured with 5,000 references: where more features than this count, a k-d tree visits nearly
+# every row, and a matrix product over all pairs is quicker.
+_TREE_FEATURES = 5.0
+_LEAF_ROWS = 32
 # So few pairs are measured one by one before scikit-learn's search is imported.
 _FEW_PAIRS = 2**18
 _CHUNK = 16_384
@@ -87,12 +88,21 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         self.max_references = max_references
         self.random_state = random_state
 
-    def fit(self, X: Any, y: Any = None, *, feature_weight: ArrayLike | None = None) -> Self:
+    def fit(
+        self,
+        X: Any,
+        y: Any = None,
+        *,
+        feature_weight: ArrayLike | None = None,
+        copies: ArrayLike | None = None,
+    ) -> Self:
         """Learn the scale of the features and the training rows' own distances.
 
-        ``feature_weight`` says how much a deviation in each feature counts, 1 unless given.
+        ``feature_weight`` says how much a deviation in each feature counts, 1 unless given. Rows
+        with the same number in ``copies`` repeat each other: they are one neighbour, and none of
+        their own, or all others would seem far beside them.
 
-        **Shape:** X (N, d) with N ≥ 2; feature_weight (d,), positive; y is ignored.
+        **Shape:** X (N, d) with N ≥ 2; feature_weight (d,), positive; copies (N,); y is ignored.
         """
         X = validate_data(self, X, dtype=np.float64)
         if self.n_neighbors < 1:
@@ -111,10 +121,12 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         weight = np.ones(X.shape[1]) if feature_weight is None else np.asarray(feature_weight)
         self.scale_ = deviation[varies] / weight[varies]
         Z = self._standardise(X)
-        chosen = self._choose_references(len(Z))
+        same = np.arange(len(Z)) if copies is None else np.asarray(copies)
+        first = np.sort(np.unique(same, return_index=True)[1])
+        chosen = first[self._choose_references(len(first))]
         self.references_, self.reference_rows_ = Z[chosen], chosen
         self.n_neighbors_ = min(self.n_neighbors, len(chosen) - 1)
-        self.training_distances_ = self._training_distances(Z, chosen)
+        self.training_distances_ = self._training_distances(Z, np.isin(same, same[chosen]))
         return self
 
     def distance(self, X: Any) -> Floats:
@@ -196,11 +208,11 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         random = check_random_state(self.random_state)
         return np.sort(random.choice(n, self.max_references, replace=False))
 
-    def _training_distances(self, Z: Floats, chosen: Indices) -> Floats:
-        """References find themselves at distance 0 and leave that one out."""
+    def _training_distances(self, Z: Floats, known: Bools) -> Floats:
+        """References, and copies of them, find themselves at distance 0 and leave that one out."""
         nearest, _ = self._nearest(Z, self.n_neighbors_ + 1)
         distances: Floats = nearest[:, :-1].mean(axis=1)
-        distances[chosen] = nearest[chosen, 1:].mean(axis=1)
+        distances[known] = nearest[known, 1:].mean(axis=1)
         return distances
 
     def _nearest(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
@@ -210,7 +222,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         """
         if Z.shape[1] == 0:
             return np.zeros((len(Z), k)), np.tile(np.arange(k), (len(Z), 1))
-        if Z.shape[1] <= _TREE_FEATURES:
+        if self._by_tree:
             distances, rows = self._search.query(Z, k=np.arange(1, k + 1))
             # at an infinite distance a tree finds no row, and any is as near
             return distances, np.minimum(rows, len(self.references_) - 1)
@@ -227,17 +239,23 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         return np.take_along_axis(distances, order, axis=1), chosen[order]
 
     @cached_property
+    def _by_tree(self) -> bool:
+        """Whether few features count: (Σ v)² / Σ v² of their variances v, weights included."""
+        variance = self.references_.var(axis=0)
+        return float(variance.sum()) ** 2 <= _TREE_FEATURES * float(np.square(variance).sum())
+
+    @cached_property
     def _search(self) -> Any:
         """The search structure, built once; a saved model holds the rows only."""
-        if self.references_.shape[1] <= _TREE_FEATURES:
-            return KDTree(self.references_)
+        if self._by_tree:
+            return KDTree(self.references_, leafsize=_LEAF_ROWS)
         from sklearn.neighbors import NearestNeighbors  # slow to import, and few rows do without
 
         return NearestNeighbors(algorithm="brute").fit(self.references_)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name != "_search"}
+        return {name: value for name, value in state.items() if name not in ("_search", "_by_tree")}
 
     def _nearest_by_product(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
         """Matrix products show which rows are nearest; their distances, to 1e-8 only.
@@ -280,11 +298,16 @@ class Growth:
     """
 
     def fit(
-        self, x: Floats, *, feature_weight: Floats | None = None, max_references: int = 20_000
+        self,
+        x: Floats,
+        *,
+        feature_weight: Floats | None = None,
+        copies: Indices | None = None,
+        max_references: int = 20_000,
     ) -> Self:
-        """**Shape**: x (N, d), feature_weight (d,)."""
+        """**Shape**: x (N, d), feature_weight (d,), copies (N,)."""
         proximity = Proximity(max_references=max_references, random_state=0)
-        self.proximity_ = proximity.fit(x, feature_weight=feature_weight)
+        self.proximity_ = proximity.fit(x, feature_weight=feature_weight, copies=copies)
         distances = self.proximity_.distance_leave_one_out()
         self.start_, high = np.quantile(distances, [0.5, 0.95])
         # rows all alike: any distance at all is unusual, and the cap bounds what follows

@@ -83,7 +83,7 @@ class Checkpoint:
 
     def clear(self) -> None:
         """Remove what was kept, and the folder if nothing else is in it."""
-        for path in [*self.folder.glob(f"*{_ENDING}"), *self.folder.glob(f"*{_ENDING}*.part")]:
+        for path in self.folder.glob(f"*{_ENDING}"):  # also what a kill left half written
             path.unlink(missing_ok=True)
         with suppress(OSError):  # not there, or it holds something that is not ours
             self.folder.rmdir()

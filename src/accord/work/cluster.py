@@ -1,6 +1,7 @@
 """Units of work on a Dask cluster: on this machine's processors, or on many machines."""
 
 import logging
+import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING, Any, final
@@ -111,7 +112,10 @@ class OnCluster:
             for argument in sent.arguments
         ]
         try:
-            return self.client.submit(_alone, code_digest(), unit, *arguments, pure=False)
+            with warnings.catch_warnings():
+                # what only one unit needs goes with its call, however large
+                warnings.filterwarnings("ignore", "Sending large graph")
+                return self.client.submit(_alone, code_digest(), unit, *arguments, pure=False)
         except (OSError, RuntimeError, AttributeError) as error:
             raise self._lost() from error
 

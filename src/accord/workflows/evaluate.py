@@ -14,6 +14,7 @@ from accord._wording import count, percent
 from accord.splits import groups_of_copies
 from accord.tables import (
     DecimalMark,
+    Schema,
     Table,
     TableError,
     absent_column,
@@ -84,7 +85,7 @@ def evaluate_table(
     model = model if isinstance(model, TableRegressor) else load_model(model)
     schema, card = model.schema_, model.card_
     source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
-    y = _observed(source, schema.target)
+    y = _observed(source, schema)
     check_columns(source.data.column_names, schema, source=source.name, by_name=by_name)
     X, surprises, unlike = conform(source.data, schema, source=source.name, strict=strict)
     rows = np.flatnonzero(~np.isnan(y))
@@ -146,11 +147,11 @@ def _alike(
     return groups_of_copies(X, y)
 
 
-def _observed(source: Table, target: str) -> Floats:
+def _observed(source: Table, schema: Schema) -> Floats:
     names = source.data.column_names
-    if target not in names:
-        raise absent_column(target, names, role="target", source=source.name)
-    y = number_column(source, "target", target)
+    if schema.target not in names:
+        raise absent_column(schema.target, names, role="target", source=source.name)
+    y = number_column(source, "target", schema.target, written=schema.target_cells)
     known = int((~np.isnan(y)).sum())
     if known < _MINIMUM_ROWS:
         raise TableError(

@@ -21,6 +21,7 @@ from accord._types import Bools, Floats
 from accord._wording import count, json_text, percent
 from accord.tables import (
     DecimalMark,
+    Schema,
     Table,
     TableWriter,
     check_columns,
@@ -170,7 +171,7 @@ def monitor_table(
     source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
     check_columns(source.data.column_names, model.schema_, source=source.name, by_name=by_name)
     X, surprises, unlike = conform(source.data, model.schema_, source=source.name, strict=strict)
-    rows = _Rows.of(model, X, _targets(source, model.schema_.target), unlike, predicting)
+    rows = _Rows.of(model, X, _targets(source, model.schema_), unlike, predicting)
     drift = measure_drift(
         X,
         model.profile_,
@@ -296,11 +297,11 @@ class _Rows:
         )
 
 
-def _targets(source: Table, target: str) -> Floats:
+def _targets(source: Table, schema: Schema) -> Floats:
     """The targets, NaN where they are not known."""
-    if target not in source.data.column_names:
+    if schema.target not in source.data.column_names:
         return np.full(source.data.num_rows, np.nan)
-    return number_column(source, "target", target)
+    return number_column(source, "target", schema.target, written=schema.target_cells)
 
 
 def _fingerprint(card: ModelCard) -> str:

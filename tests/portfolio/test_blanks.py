@@ -1,0 +1,52 @@
+"""Features that say nothing: rows with a category that no training row had."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy.special import ndtri
+
+from accord import TableRegressor
+from accord.portfolio.blanks import Blanks, blanked
+
+
+def test_several_blanks_widen_by_their_squares_and_at_least_as_together() -> None:
+    blanks = Blanks(
+        (np.array([0]), np.array([1, 2])), (np.zeros(1), np.ones(2)), (0.3, 0.4), together=0.9
+    )
+    x = np.array([[5.0, 5.0, 5.0], [0.0, 5.0, 5.0], [5.0, 1.0, 1.0], [5.0, 1.0, 2.0], [0, 1, 1]])
+    np.testing.assert_allclose(blanks.added(x, np.zeros(5)), [0, 0.3, 0.4, 0, 0.9])
+    np.testing.assert_allclose(blanks.added(x[:2], np.array([2.0, 0.4])), [2, 0.5])
+    put = blanked(x, list(zip(blanks.features, blanks.values, strict=True)))
+    assert blanks.found(put).all()
+
+
+def levels(n: int, effects: np.ndarray, *, seed: int, prefix: str = "b") -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    level, x = rng.integers(len(effects), size=n), rng.normal(size=n)
+    y = effects[level] + 0.5 * x + 0.3 * rng.normal(size=n)
+    return pd.DataFrame({"brand": [f"{prefix}{place}" for place in level], "x": x, "y": y})
+
+
+@pytest.mark.parametrize("n_levels", [12, 40])  # a column for each, and one with their means
+def test_rows_of_unknown_categories_are_as_uncertain_as_they_are(n_levels: int) -> None:
+    effects = 2 * ndtri((np.arange(n_levels) + 0.5) / n_levels)  # of new levels as of old ones
+    model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0)
+    model.fit(levels(240, effects, seed=1), "y")
+    known, new = (levels(400, effects, seed=2, prefix=prefix) for prefix in ("b", "new"))
+    interval = model.predict_interval(new)
+    covered = (interval["lower"] <= new["y"]) & (new["y"] <= interval["upper"])
+    assert covered.mean() > 0.85
+    usual = model.predict_interval(known)
+    assert (usual["upper"] - usual["lower"]).median() < 0.4 * (
+        interval["upper"] - interval["lower"]
+    ).median()
+
+
+def test_a_category_that_tells_nothing_widens_nothing() -> None:
+    frame = levels(240, np.zeros(6), seed=1)
+    model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(frame, "y")
+    widths = [
+        model.predict_interval(rows).diff(axis=1)["upper"].mean()
+        for rows in (frame, frame.assign(brand="new"))
+    ]
+    assert widths[1] < 1.5 * widths[0]  # it is as far as any category from all others
