@@ -129,8 +129,8 @@ def application() -> None:
 
     \b
     A first session:
-      accord demo                                     # built-in data, a report in a minute
-      accord fit train.csv --target price             # writes model.accord and report.html
+      accord demo                                      # built-in data, a report in a minute
+      accord fit train.csv --target price              # writes model.accord and report.html
       accord predict model.accord new.csv -o out.csv   # mean, interval and flags for each row
     """
 

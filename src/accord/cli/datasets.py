@@ -15,7 +15,7 @@ from accord.cli import options, terminal
 def datasets(
     name: str | None, output: Path | None, force: bool, quiet: bool, as_json: bool
 ) -> None:
-    """Without NAME, list what there is. With NAME, describe it; with -o, write it as a table.
+    """Without NAME, list the datasets. With NAME, describe one; with -o, write it as a table.
 
     Datasets that are not built in are downloaded once, or taken from the folder that ACCORD_DATA
     names.

@@ -1,4 +1,4 @@
-"""``accord monitor``: is a model's promise kept, day after day?"""
+"""``accord monitor``: do a model's intervals still hold, day after day?"""
 
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,7 @@ _BROKEN = 3
 @click.argument("table", type=options.TABLE)
 @options.file(
     "--state",
-    about="The file that keeps what the model was shown.  [default: beside the model, "
-    "NAME.monitor.json]",
+    about="The file with the history of the model.  [default: beside the model, NAME.monitor.json]",
 )
 @options.report()
 @options.file(
@@ -41,12 +40,13 @@ def monitor(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Show TABLE (CSV or Parquet; - for standard input) to MODEL, and remember what came of it.
+    """Check MODEL on the rows of TABLE (CSV or Parquet; - for standard input), and add the result
+    to its history.
 
     Without targets: how unlike the training rows these rows are, as a whole and by column, and what
-    coverage and error to expect. With targets: whether the promise is kept that intervals contain
-    the share that they state, by a test that may be looked at after every table. Rows that were
-    judged before are not counted again.
+    coverage and error to expect. With targets: whether the promise holds that intervals contain the
+    share that they state, by a test that stays valid if it is looked at after every table. Rows
+    that were judged before are not counted again.
 
     The exit code is 3 once the promise is broken, and 0 before.
 

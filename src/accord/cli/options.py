@@ -124,16 +124,16 @@ def columns(name: str, *, about: str) -> Callable[[Command], Command]:
 
 
 def count(
-    name: str, *, about: str, default: int | None = None, at_least: int = 1, **more: Any
+    name: str, *, about: str, default: int | None = None, at_least: int = 1
 ) -> Callable[[Command], Command]:
     """An option that is a number of things."""
     return click.option(
         name,
         type=click.IntRange(min=at_least),
+        metavar="N",
         default=default,
         show_default=default is not None,
         help=about,
-        **more,
     )
 
 

@@ -33,7 +33,6 @@ from accord.cli import options, terminal
 )
 @options.count(
     "--explain-row",
-    metavar="N",
     about="Print in words why the interval of row N (from 1) is as wide as it is.",
 )
 @options.cluster

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from accord.paper import Study
 
 
-@click.command(short_help="Make the paper's tables and figures again.")
+@click.command(short_help="Reproduce the paper's tables and figures.")
 @click.argument("studies", nargs=-1, metavar="[STUDY]...")
 @click.option(
     "--folder",
@@ -55,8 +55,8 @@ def reproduce(
 ) -> None:
     """Run studies of the paper, or all of them, and compare with what was published.
 
-    'shift' is a study of ours, beyond the paper, and runs only if it is named: how far the
-    default can be trusted on rows unlike its training rows.
+    'shift' is a study beyond the paper, of how far the default can be trusted on rows unlike its
+    training rows; it runs only if it is named.
 
     A stopped run goes on where it was: run the same command again.
 

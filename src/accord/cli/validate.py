@@ -26,7 +26,7 @@ from accord.cli import options, terminal
 @options.share_of(
     "--fail-below",
     "required",
-    about="The agreement that is asked for; with less, the exit code is 1.",
+    about="The agreement that is required; below it, the exit code is 1.",
 )
 @options.dialect
 @options.threads
@@ -40,7 +40,7 @@ def validate(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Do predictions agree with the truth by a rule, and can their uncertainty be believed?
+    """Do predictions agree with observed values by a rule, and can their uncertainty be believed?
 
     PREDICTIONS is a CSV or Parquet file from any model, or - for standard input.
 

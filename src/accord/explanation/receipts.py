@@ -15,6 +15,8 @@ from accord.distributions import Distribution
 # Columns that a receipt in words names, and the share below which none is worth a word.
 _NAMED = 3
 _WORTH_NAMING = 0.05
+# A smaller share of the variance would be written as 0 %.
+_WORTH_A_PART = 0.005
 _MEANING = {
     "noise": "noise in the data",
     "disagreement": "disagreement between models",
@@ -134,12 +136,14 @@ class Receipts:
         """The receipt of one row, counted from 0, in sentences."""
         shares = sorted(((float(s[row]), name) for name, s in self.shares.items()), reverse=True)
         lower, upper = self.interval[row].tolist()
+        named = [part for part in shares if part[0] >= _WORTH_A_PART] or shares[:1]
+        parts = listed_plainly(
+            [f"{percent(share, 0)} is {_MEANING[part]}" for share, part in named]
+        )
         lines = [
             f"Predicted {number(self.mean[row], 4)}; {percent(self.coverage)} interval "
             f"{number(lower, 4)} to {number(upper, 4)}.",
-            "Of its variance, "
-            + listed_plainly([f"{percent(s, 0)} is {_MEANING[name]}" for s, name in shares])
-            + ".",
+            f"Of its variance, {parts}.",
         ]
         if self.unlike[row]:
             lines.append(f"Unlike the training rows: {self.unlike[row]}.")

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["dependence_curve", "residuals"]
 
 _LONG_NAME = 14
+_SECONDS_A_DAY = 86_400
 
 
 def dependence_curve(
@@ -53,6 +54,7 @@ def dependence_curve(
     given = {"at": at, "mean": mean, "unknown": unknown}
     found = {name: finite(name, values) for name, values in given.items()}
     x, center, spread = found["at"], found["mean"], 2 * found["unknown"]
+    x = x / _SECONDS_A_DAY if dates else x
     ends = np.stack([as_array("lower", lower), as_array("upper", upper)], axis=-1)
     low, high = drawable_interval(ends, center, center).T
     check_same_shape(**found, lower=low)
@@ -90,7 +92,7 @@ def residuals(
     """Errors against a quantity, with the mean error of groups of rows and twice its error.
 
     Means that leave the zero line say that the model errs in a direction there. Of many rows only
-    some are drawn; the means are of all.
+    some are drawn; the means are of all. With ``dates``, ``against`` is in seconds since 1970.
 
     **Shape**: ``against`` and ``residual`` (N,).
     """
@@ -99,6 +101,7 @@ def residuals(
     check_same_shape(against=x, residual=error)
     known = np.isfinite(x)
     x, error = x[known], error[known]
+    x = x / _SECONDS_A_DAY if dates else x
     order = np.argsort(x, kind="stable")
     groups = np.array_split(order, max(1, min(n_groups, len(x) // 5)))
     place = np.array([np.median(x[rows]) for rows in groups])

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from accord._checks import check_not_empty, check_positive, check_same_shape
 from accord._types import Floats
+from accord._wording import percent
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive
 from accord.metrics import coverage as covered
@@ -18,10 +19,10 @@ from accord.plots.style import (
     ORANGE,
     PALETTE,
     VERMILLION,
+    date_axis,
     ink,
     legend,
     legend_below,
-    percent,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def series_envelope(
     ax.plot(at, y, color=ink(ax), lw=0, marker="o", ms=4.5, mec="none", label="observed")
     ax.set_ylabel("target")
     ax.margins(x=0.02)
-    _date_axis(ax, at)
+    if np.issubdtype(at.dtype, np.datetime64):
+        date_axis(ax.xaxis, ticks=9)
     legend_below(ax, columns=2)
     return ax
 
@@ -133,23 +135,13 @@ def _band(
     q = predictive(y, dist=dist)
     interval, center = as_array("interval", q.interval(coverage)), as_array("mean", q.mean)
     drawn = drawable_interval(interval, center, y)
-    inside = percent(covered(y_true=y, interval=interval))
+    inside = percent(covered(y_true=y, interval=interval), 0)
     look: dict[str, Any] = {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k % len(LINES)]}
     ax.fill_between(x, *drawn.T, color=look["color"], alpha=0.12, lw=0)
     for end in interval.T:  # where infinite: no edge
         ax.plot(x, end, **look, lw=1.0)
     label = f"{name}: {inside} in its {coverage * 100:g} % interval"
     ax.plot(x, center, **look, lw=2.0, label=label)
-
-
-def _date_axis(ax: "Axes", x: Any) -> None:
-    if not np.issubdtype(x.dtype, np.datetime64):
-        return
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def drawable_interval(interval: Floats, mean: Floats, y: Floats) -> Floats:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
 from accord._types import Floats
-from accord._wording import number
+from accord._wording import number, percent
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
@@ -24,7 +24,6 @@ from accord.plots.style import (
     legend_below,
     note,
     number_axis,
-    percent,
     percent_axis,
     some_of,
 )
@@ -146,7 +145,7 @@ def _draw_rows(ax: "Axes", y: Floats, center: Floats, interval: Floats, coverage
     place = np.arange(len(y))
     lower, upper = interval.T
     inside = (lower <= y) & (y <= upper)
-    label = f"{coverage * 100:g} % interval"
+    label = f"{percent(coverage)} interval"
     ax.vlines(place, lower, upper, color=SKY, alpha=0.55, lw=2.4, label=label)
     ax.plot(place, center, color=BLUE, lw=0, marker="_", ms=4.5, mew=1.5, label="predicted mean")
     points: dict[str, Any] = {"lw": 0, "mec": "none"}
@@ -185,7 +184,7 @@ def uncertainty_split(
     for (name, color), part in zip(_SOURCES, variances, strict=True):
         own = np.array([part[rows].mean() for rows in groups]) / np.where(total > 0, total, 1)
         overall = part.sum() / whole.sum() if whole.any() else 0.0
-        label = f"{name}, {percent(overall)} of the variance"
+        label = f"{name}, {percent(overall, 0)} of the variance"
         ax.bar(place, own * height, width, base, align="edge", color=color, label=label)
         base = base + own * height
     ax.set(xlim=(0, 1), ylim=(0, 1.3 * _tallest(height) if whole.any() else 1.0))

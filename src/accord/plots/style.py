@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accord._wording import number
+from accord._wording import number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -139,11 +139,6 @@ def plain(text: str, *, limit: int = 40) -> str:
     return printable.replace("\\", "\\\\").replace("$", r"\$")
 
 
-def percent(share: float, decimals: int = 0) -> str:
-    """A share of one as a percentage."""
-    return f"{100 * share:.{decimals}f} %"
-
-
 def number_axis(axis: "Axis") -> None:
     """Numbers along an axis as text writes them: 76,800 and not 7.68 beside a factor of 1e4."""
     from matplotlib.ticker import FuncFormatter
@@ -160,12 +155,13 @@ def plain_log_axis(axis: "Axis") -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def date_axis(axis: "Axis") -> None:
-    """Moments, given as seconds since 1970, written as dates along an axis."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+def date_axis(axis: "Axis", *, ticks: int = 5) -> None:
+    """Dates along an axis (days since 1970, or numpy's), as briefly as they can be written."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    axis.set_major_locator(MaxNLocator(4))
-    axis.set_major_formatter(FuncFormatter(lambda at, _: str(np.datetime64(int(at), "s"))[:10]))
+    locator = AutoDateLocator(minticks=2, maxticks=ticks)  # type: ignore[no-untyped-call]
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def percent_axis(axis: "Axis") -> None:

@@ -74,17 +74,17 @@ class MethodScore:
         means = {name: float(values.mean()) for name, values in columns.items()}
         return cls(method, split, means, errors, seconds)
 
-    def cell(self, metric: Metric) -> str:
-        """A figure with its standard error.
+    def cell(self, metric: Metric, *, typical: float | None = None) -> str:
+        """A figure with its standard error; ``typical`` is that of the other methods.
 
         >>> MethodScore("a", "random", {"nll": 1.234}, {"nll": 0.05}, 1.0).cell(METRICS["nll"])
         '1.234 ± 0.050'
         """
         value, error = self.figures[metric.name], self.errors[metric.name]
         if metric.format != "percent":
-            return with_error(value, error)
+            return with_error(value, error, typical=typical)
         spread = f" ± {100 * error:.1f}" if np.isfinite(error) else ""
-        return f"{percent(value)}{spread}"
+        return f"{percent(value, 1)}{spread}"
 
 
 @dataclass(frozen=True)
@@ -118,17 +118,19 @@ class CompareResult:
             <= np.hypot(s.errors[figure], best.errors[figure])
         ]
 
+    def lines(self, split: SplitKind) -> list[tuple[str, list[str]]]:
+        """Each method's cells, the best method first; a column's cells have the same decimals."""
+        ranked = self.ranked(split)
+        cells = [[score.cell(m, typical=_typical(ranked, m)) for m in COLUMNS] for score in ranked]
+        return [
+            (score.method, [*own, f"{score.seconds:.1f}"])
+            for score, own in zip(ranked, cells, strict=True)
+        ]
+
     def table(self, split: SplitKind) -> tuple[list[str], list[list[str]]]:
         """Header and rows of text for one kind of split, the best first, failures last."""
         header = [SPLIT_WORDS[split], *(metric.title for metric in COLUMNS), "s/fit"]
-        rows = [
-            [
-                score.method,
-                *(score.cell(metric) for metric in COLUMNS),
-                f"{score.seconds:.1f}",
-            ]
-            for score in self.ranked(split)
-        ]
+        rows = [[method, *cells] for method, cells in self.lines(split)]
         rows += [[method, "– failed", *[""] * len(COLUMNS)] for method in self.failures]
         return header, rows
 
@@ -190,6 +192,13 @@ class CompareResult:
             for s in self.ranked(kind)
         ]
         return scored + [{"method": n, "failure": why} for n, why in self.failures.items()]
+
+
+def _typical(scores: Sequence[MethodScore], metric: Metric) -> float | None:
+    """The median standard error of several methods; None if no error is known."""
+    errors = np.array([score.errors[metric.name] for score in scores])
+    known = errors[np.isfinite(errors) & (errors > 0)]
+    return float(np.median(known)) if len(known) else None
 
 
 def compare_methods(
