@@ -123,14 +123,13 @@ class NetworkModel:
             parameters = [block[own] for block in parameters]
 
         def transform(raw: torch.Tensor) -> torch.Tensor:
-            return torch.cat(objective.components(raw), -1)
+            # in float64, as weights add up to 1
+            return torch.cat(objective.components(raw.double()), -1)
 
         encoded = self.encoding_(x, np.float32)
         outputs = raw_outputs(parameters, encoded, recipe.activation, "cpu", transform, single=True)
         log_weight, mean, variance = np.split(outputs, 3, axis=-1)
-        weight = np.exp(log_weight)
-        weight /= weight.sum(axis=-1, keepdims=True)  # to the digits of float64
-        return Components(weight, mean, np.sqrt(variance))
+        return Components(np.exp(log_weight), mean, np.sqrt(variance))
 
     def _columns(self, rows: ScaledRows) -> dict[str, torch.Tensor]:
         columns = {"target": trained_on(rows.z), **rows.more}
