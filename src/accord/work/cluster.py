@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # How often a unit is sent again when what it needs went down with a worker.
 _TRIES = 4
-_WAIT_SECONDS = 30
+_WAIT_SECONDS = 60
 _LOST_REASONS = ("scheduler-connection-lost", "scheduler-restart")
 
 
@@ -262,7 +262,7 @@ def _processes(count: int | None) -> Iterator[Any]:
         n_workers=count,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # any port: several commands may run at a time
         memory_limit=0,  # a table is needed whole: there is nothing to move to the disk
         silence_logs=logging.CRITICAL,
     ) as cluster:
