@@ -184,7 +184,9 @@ def main() -> NoReturn:
     """The console script."""
     # Threads that wait for each other should sleep: read when torch is imported, by a subcommand.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    postpone(*SELDOM_NEEDED)
+    # Whatever trains needs them: torch's generators are not there without the second.
+    if sys.argv[1:2] == ["predict"]:
+        postpone(*SELDOM_NEEDED)
     # However a run is ended, temporary files are removed and existing ones stay.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP
