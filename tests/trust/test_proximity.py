@@ -29,6 +29,19 @@ def test_equals_the_definition_by_every_route(d, few, monkeypatch):
     )
 
 
+def test_features_of_little_weight_are_searched_by_a_tree():
+    """Twenty features, of which two count: the same distances by the other route."""
+    rng = np.random.default_rng(0)
+    train, new = rng.normal(size=(80, 20)), rng.normal(size=(30, 20))
+    weight = np.where(np.arange(20) < 2, 1.0, 0.05)
+    near = Proximity(n_neighbors=4).fit(train, feature_weight=weight)
+    assert type(near._search).__name__ == "KDTree"
+    scaled = Proximity(n_neighbors=4).fit(train)
+    pairs = (scaled._standardise(new)[:, None] - scaled._standardise(train)) * weight
+    expected = np.sort(np.linalg.norm(pairs, axis=2), axis=1)[:, :4].mean(axis=1)
+    np.testing.assert_allclose(near.distance(new), expected, rtol=1e-12)
+
+
 @pytest.mark.parametrize("d", [2, 15])
 def test_a_training_row_asked_as_new_finds_itself(d):
     train = np.random.default_rng(0).normal(size=(30, d))

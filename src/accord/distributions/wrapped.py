@@ -98,6 +98,9 @@ class Decomposed(SameDensity):
     For predictions that know the parts but are not mixtures: var = noise² + disagreement² +
     distance².
 
+    Parts that together exceed the base's deviation are an error, unless they are ``limited`` to it,
+    distance first.
+
     **Shape**: that of the base; ``disagreement`` and ``distance`` (standard deviations) are scalars
     or have that shape.
 
@@ -109,13 +112,21 @@ class Decomposed(SameDensity):
 
     _smoothed_by = "Smooth inside: Decomposed(Smoothed(base, tolerance), disagreement)."
 
-    def __init__(self, base: Distribution, disagreement: Values, distance: Values = 0.0) -> None:
+    def __init__(
+        self,
+        base: Distribution,
+        disagreement: Values,
+        distance: Values = 0.0,
+        *,
+        limited: bool = False,
+    ) -> None:
         self._base, self._numpy = base, base._numpy
         # found once: a mixture of many takes as long for them as for a quantile
         self._center, self._total = base._mean(), base._variance()
         self._disagreement = self._stated("disagreement", disagreement)
         self._distance = self._stated("distance", distance)
-        self._check_parts()
+        if not limited:
+            self._check_parts()
 
     def _stated(self, name: str, value: Values) -> Tensor:
         part = self._base._convert(name, value)

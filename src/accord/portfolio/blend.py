@@ -172,12 +172,7 @@ def distribution_of(
         parts.append((prediction.member.weight, moments))
     mixture = Mixture(curves if len(curves) > 1 else curves[0], np.concatenate(weights))
     disagreement, distance = _parts_of_variance(parts)
-    total = np.asarray(mixture.std)
-    return Decomposed(
-        mixture,
-        disagreement=np.minimum(disagreement, total),
-        distance=np.sqrt(np.minimum(distance**2, np.maximum(total**2 - disagreement**2, 0.0))),
-    )
+    return Decomposed(mixture, disagreement, distance, limited=True)
 
 
 @dataclass(frozen=True)
