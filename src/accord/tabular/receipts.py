@@ -133,7 +133,8 @@ class _Cells:
         if label not in self.labels:
             return np.ones(len(self.references), bool)
         says = self.references[:, self.labels.index(label)]
-        return np.asarray(says < (says.min() + says.max()) / 2)
+        # a feature that was left out is the same for all of them, and says nothing against any
+        return np.asarray(says <= (says.min() + says.max()) / 2)
 
     def unlike(self, row: int, column: int, near: Indices) -> str:
         name = self.columns.names[column]
