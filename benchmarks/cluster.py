@@ -101,7 +101,10 @@ def main() -> None:
     for name, stage in zip(("recipes", "shifted"), measured.stages, strict=False):
         print(f"  {name}: " + " ".join(f"{seconds:.1f}" for seconds in stage))
     megabytes = [size / 1e6 for size in (measured.shared, measured.sent, measured.returned)]
-    print("  moved, MB: table {:.2f} per worker, calls {:.2f}, results {:.2f}".format(*megabytes))
+    print(
+        "  moved, MB: table {:.2f} per worker, calls {:.2f}, results {:.2f}".format(*megabytes),
+        flush=True,
+    )
 
     seconds, trip = {}, 0.0
     for count in (1, given.workers):
@@ -112,7 +115,7 @@ def main() -> None:
                 trip = (time.perf_counter() - start) / 20
             model, seconds[count] = fitted(X, y, client)
             same = np.array_equal(model.predict_interval(X), here.predict_interval(X))
-        print(f"{count} workers: {seconds[count]:.1f} s, the same bits: {same}")
+            print(f"{count} workers: {seconds[count]:.1f} s, the same bits: {same}", flush=True)
     print(f"speed-up {seconds[1] / seconds[given.workers]:.2f}; round trip {1e3 * trip:.1f} ms")
 
     moved = measured.sent + measured.returned

@@ -4,7 +4,7 @@ import logging
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, final
 
 from accord._files import OptionError, quoted
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 # How often a unit is sent again when what it needs went down with a worker.
 _TRIES = 4
-_WAIT_SECONDS = 60
+_WAIT_SECONDS, _CLOSE_SECONDS = 60, 10
 _LOST_REASONS = ("scheduler-connection-lost", "scheduler-restart")
 
 
@@ -243,7 +243,7 @@ def connected(
         address = scheduler if scheduler is not None else ends.enter_context(_processes(workers))
         try:
             client = Client(address, timeout=_WAIT_SECONDS, set_as_default=False)
-            ends.callback(client.close, timeout=5)
+            ends.callback(_closed, client)
             client.wait_for_workers(1, timeout=_WAIT_SECONDS)
         except (OSError, ValueError) as error:
             raise OptionError(
@@ -258,15 +258,24 @@ def connected(
 def _processes(count: int | None) -> Iterator[Any]:
     from distributed import LocalCluster
 
-    with LocalCluster(
+    cluster = LocalCluster(
         n_workers=count,
         threads_per_worker=1,
         processes=True,
         dashboard_address="127.0.0.1:0",  # any port: several commands may run at a time
         memory_limit=0,  # a table is needed whole: there is nothing to move to the disk
         silence_logs=logging.CRITICAL,
-    ) as cluster:
+    )
+    try:
         yield cluster
+    finally:
+        _closed(cluster)
+
+
+def _closed(what: Any) -> None:
+    """Close a client or a cluster; who is slow to close takes nothing from what was done."""
+    with suppress(OSError):  # a timeout is one, too
+        what.close(timeout=_CLOSE_SECONDS)
 
 
 @contextmanager
