@@ -138,6 +138,9 @@ def test_gradients_of_unions_and_opposites_are_those_of_brute_force() -> None:
 
 
 def test_rules_without_room_or_with_too_many_parts_are_refused() -> None:
+    nowhere = JointRule.from_callable(lambda a, b: (abs(a - b - 0.5) <= 1e-6).all(-1))
+    with pytest.raises(ValueError, match="got none for row 0"):
+        JointAgreementLoss(nowhere)(*rows(2))
     with pytest.raises(ValueError, match="a width of 0"):
         JointAgreementLoss(AllWithin([0.5, 0.0]))(*rows(2))
     windows = EachOutput([Within(0.1) | ErrorInside(1, 2) | ErrorInside(3, 4)] * 6)

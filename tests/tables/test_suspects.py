@@ -1,5 +1,6 @@
 """Copies, groups and times are found, and ordinary columns are left in peace."""
 
+import datetime as dt
 from typing import Any
 
 import numpy as np
@@ -44,6 +45,10 @@ def test_ordinary_columns_are_not_suspected() -> None:
         rooms=rng.integers(1, 9, N), town=rng.choice(["Ulm", "Bonn", "Kiel"], N), z=rng.random(N)
     )
     assert ordinary == {}
+
+
+def test_a_time_of_day_orders_no_rows() -> None:
+    assert found(time=[dt.time(hour % 24, 30) for hour in rng.integers(0, 24, N)]) == {}
 
 
 def test_the_sentence_names_column_and_switch() -> None:

@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
+from accord import BVMRegressor, TableRegressor
 from accord.portfolio import PortfolioRegressor
 from accord.work import Checkpoint, Here, carry_out, digest
 
@@ -192,3 +194,21 @@ def test_half_a_recipe_is_not_kept(tmp_path: Path) -> None:
     ):
         model.fit(X, Y, checkpoint=tmp_path / "kept", progress=progress)
     assert not (tmp_path / "kept").exists()
+
+
+@pytest.mark.parametrize("how", [{"checkpoint": "kept"}, {"client": object()}])
+def test_an_engine_is_one_unit(how: dict[str, Any]) -> None:
+    model = TableRegressor(engine=BVMRegressor(epochs=1))
+    with pytest.raises(ValueError, match="must be left out beside an engine"):
+        model.fit(X, Y, **how)
+
+
+def test_a_table_goes_on_as_its_portfolio_does(tmp_path: Path) -> None:
+    kept = Checkpoint(tmp_path)
+    models = [
+        TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(X, Y, checkpoint=kept)
+        for _ in range(2)
+    ]
+    assert kept.found > 0
+    one, other = (model.predict(X) for model in models)
+    assert np.array_equal(one, other)

@@ -32,8 +32,6 @@ Y = np.sin(3 * X[:, 0]) + 0.1 * RNG.normal(size=60)
 @pytest.fixture(scope="module")
 def client() -> Iterator[Any]:
     with connected(workers=2) as client:
-        # workers find this file's functions
-        client.run(sys.path.append, str(Path(__file__).parent))
         yield client
 
 
@@ -147,13 +145,11 @@ def _no_model(seed: int) -> Any:
     raise ValueError("no model")
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
 def test_predictions_are_those_of_this_process(
     client: Any,
     model_file: Path,
     houses: pd.DataFrame,
     tmp_path: Path,
-    suffix: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("accord.workflows.predict._BATCH_ROWS", 64)
@@ -163,14 +159,14 @@ def test_predictions_are_those_of_this_process(
         predict_table(
             model_file,
             tmp_path / "table.csv",
-            output=tmp_path / f"{name}.{suffix}",
+            output=tmp_path / f"{name}.parquet",
             id_column="house",
             explain_row=300,
             client=how,
         )
         for name, how in (("here", None), ("there", client))
     ]
-    one, other = ((tmp_path / f"{name}.{suffix}").read_bytes() for name in ("here", "there"))
+    one, other = ((tmp_path / f"{name}.parquet").read_bytes() for name in ("here", "there"))
     assert one == other
     assert found[0].receipt == found[1].receipt is not None
     assert found[0].n_unusual == found[1].n_unusual

@@ -19,6 +19,7 @@ from accord._numerics.interval import (
 from accord._numerics.joint import (
     Region,
     TooManyRegionsError,
+    check_few_regions,
     cut_all,
     log_normal_density,
     log_normal_in,
@@ -53,6 +54,7 @@ __all__ = [
     "TooManyRegionsError",
     "agreement_loss",
     "agreement_slopes",
+    "check_few_regions",
     "cut_all",
     "family_named",
     "family_names",

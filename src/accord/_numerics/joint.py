@@ -117,8 +117,11 @@ class Region(NamedTuple):
 class TooManyRegionsError(ValueError):
     """A union has too many parts to integrate over each."""
 
-    def __init__(self, n_regions: int) -> None:
-        super().__init__(
+
+def check_few_regions(n_regions: int) -> None:
+    """Refuse a rule that comes apart into too many regions."""
+    if n_regions > _MOST_REGIONS:
+        raise TooManyRegionsError(
             f"a rule must come apart into at most {_MOST_REGIONS} regions, got {n_regions}. "
             "Join fewer rules, or write it as a callable."
         )
@@ -126,8 +129,7 @@ class TooManyRegionsError(ValueError):
 
 def cut_all(a: Sequence[Region], b: Sequence[Region]) -> tuple[Region, ...]:
     """The errors in both unions of disjoint regions, as disjoint regions."""
-    if len(a) * len(b) > _MOST_REGIONS:
-        raise TooManyRegionsError(len(a) * len(b))
+    check_few_regions(len(a) * len(b))
     return tuple(x.cut(y) for x in a for y in b)
 
 

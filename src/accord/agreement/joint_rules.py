@@ -5,6 +5,7 @@ Such a rule looks at the vectors ŷ and y of a row, and combines with others of 
 """
 
 import itertools
+import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_finite, check_positive
-from accord._numerics import Region, cut_all
+from accord._numerics import Region, check_few_regions, cut_all
 from accord._types import Bools, Floats
 from accord.agreement.boolean import (
     Algebra,
@@ -325,7 +326,8 @@ def agreeing_errors(rule: JointRule, y: Tensor, scale: Tensor) -> Agreeing:
     if regions is None:
         box = _box_around(rule, y.double(), scale.double())
         return Agreeing((box, *box.complement()), rule)
-    if not any(bool((region.upper > region.lower).all()) for region in regions):
+    filled = [(region.upper > region.lower).all(-1) for region in regions]
+    if not filled or not bool(torch.stack(filled).any(0).all()):
         raise ValueError(
             "a rule to train on must allow some error of every output, got a width of 0 in "
             f"{rule!r}. Use a small positive tolerance."
@@ -352,6 +354,7 @@ def _boxes(rules: Sequence[Rule], y: Tensor) -> Regions | None:
         lower = torch.where(empty, 0.0, found.lower - origin)
         upper = torch.where(empty, 0.0, found.upper - origin)
         ends.append(list(zip(lower, upper, strict=True)))
+    check_few_regions(math.prod(map(len, ends)))
     return tuple(
         Region(*(torch.stack(side, -1) for side in zip(*chosen, strict=True)))  # type: ignore[arg-type]
         for chosen in itertools.product(*ends)
@@ -380,14 +383,13 @@ def _box_around(rule: JointRule, y: Tensor, scale: Tensor) -> Region:
     """A box around the errors that agree, as far as points at all distances from 0 show.
 
     Each coordinate has a distance of its own, from 16 scales down to their 2⁻²⁴-th part. It need
-    not hold all that agrees: the rest is found by the points outside it.
+    not hold all that agrees: the rest is found by the points outside it. But where no point agrees,
+    later ones will hardly meet what does, and the rule is refused.
     """
     rng = np.random.default_rng(0)
-    sign, share = (
-        rng.choice([-1.0, 1.0], (_LOOKED_AT, y.shape[1])),
-        rng.random((_LOOKED_AT, y.shape[1])),
-    )
-    offsets = _REACH * sign * 2.0 ** (-_HALVINGS * share)
+    shape = (_LOOKED_AT, y.shape[1])
+    sign = rng.choice([-1.0, 1.0], shape)
+    offsets = _REACH * sign * 2.0 ** (-_HALVINGS * rng.random(shape))
     lower, upper = np.empty(y.shape), np.empty(y.shape)
     step = max(1, _BLOCK // offsets.size)
     for start in range(0, len(y), step):
@@ -396,9 +398,12 @@ def _box_around(rule: JointRule, y: Tensor, scale: Tensor) -> Region:
         agrees = rule(errors + y[rows].numpy(), y[rows])[..., None]
         lower[rows] = np.where(agrees, errors, np.inf).min(0)
         upper[rows] = np.where(agrees, errors, -np.inf).max(0)
-    width = np.maximum(upper - lower, 0.0)
-    found = np.isfinite(width) & (width > 0)
-    reach = _REACH * scale.numpy()
-    lower = np.where(found, lower - _WIDER * width, -reach)
-    upper = np.where(found, upper + _WIDER * width, reach)
-    return Region(torch.from_numpy(lower), torch.from_numpy(upper))
+    missing = np.flatnonzero(lower[:, 0] > upper[:, 0])
+    if missing.size:
+        raise ValueError(
+            f"a callable must agree with some of {_LOOKED_AT:,} predictions at all distances from "
+            f"a target, got none for row {missing[0]} under {rule!r}. Write it with AllWithin, "
+            "NormWithin and EachOutput, joined by &, | and ~."
+        )
+    room = _WIDER * np.where(upper > lower, upper - lower, np.abs(lower))
+    return Region(torch.from_numpy(lower - room), torch.from_numpy(upper + room))

@@ -101,7 +101,7 @@ def _explained(error: Exception) -> tuple[str, Failure]:
         return f"{place}{error.strerror}", Failed
     if isinstance(error, MemoryError):
         return "there is not enough memory for this. Use fewer rows or columns.", Failed
-    if isinstance(error, ValueError | TypeError):
+    if isinstance(error, ValueError | TypeError | ConnectionError):
         return _sentence(error), Failed
     kind = type(error).__name__
     return f"{kind}: {_sentence(error)} Run again with --debug to see where.", Failed

@@ -162,6 +162,12 @@ def fit(
       accord fit houses.csv --target price --method bvm-paper --tolerance 1%
       accord fit big.parquet --target y --scheduler tcp://10.0.0.5:8786
     """
+    alone = settings["method"] != "portfolio"
+    if alone and (scheduler or workers):
+        raise terminal.Misused(
+            "--scheduler and --workers are for the portfolio, got --method "
+            f"{settings['method']}, whose networks are trained together. Leave them out."
+        )
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
     terminal.check_columns(
@@ -178,8 +184,8 @@ def fit(
     from accord.work import Checkpoint, connected
     from accord.workflows import fit_table
 
-    keeps = resume and settings["method"] == "portfolio"
-    kept = Checkpoint(output.with_name(f"{output.name}.unfinished")) if keeps else None
+    unfinished = output.with_name(f"{output.name}.unfinished")
+    kept = Checkpoint(unfinished) if resume and not alone else None
     with (
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,
@@ -195,7 +201,11 @@ def fit(
     if as_json:
         terminal.print_json(result.to_json() | {"outputs": [str(path) for path in wanted]})
         return
-    again = f"{kept.found} units of a run that was stopped were used again." if kept else ""
-    terminal.notes([*result.notes, *([again] if kept and kept.found else [])], quiet=quiet)
+    notes = list(result.notes)
+    if kept is not None and kept.found:
+        notes.insert(
+            0, f"What a run that was stopped had finished was used again: {kept.found} units."
+        )
+    terminal.notes(notes, quiet=quiet)
     terminal.print_verdict(result.verdict)
     terminal.wrote(wanted)

@@ -144,6 +144,11 @@ class Distribution(Batch):
         """Whether density and tail are cheap to evaluate together, and no quantile is known."""
         return False
 
+    @final
+    def _plain_cdf(self, value: Tensor) -> Tensor:
+        """P(Y ≤ value), to rounding of 1."""
+        return self._tail_and_density(value, torch.ones_like(value))[0]
+
     def _smoothable(self) -> "Distribution":
         """The same distribution with a tolerance of 0 where it can have one and has none."""
         return self
@@ -282,8 +287,11 @@ class Distribution(Batch):
     @final
     def _integrated_crps(self, y: Floats) -> Floats:
         marks = self._exact()._landmarks(far=False).reshape(-1, *self.shape)
+        # not by way of its logarithm, which is dear in tails that add nothing here
         return crps_quadrature(
-            lambda x: to_floats(torch.as_tensor(self.cdf(x))), to_floats(marks), y
+            lambda x: to_floats(self._evaluate("_plain_cdf", torch.from_numpy(x).to(marks))),
+            to_floats(marks),
+            y,
         )
 
     def quantile(self, alpha: Values) -> Values:

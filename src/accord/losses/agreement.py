@@ -229,8 +229,8 @@ class JointAgreementLoss(nn.Module):
     ``EachOutput`` allow is made of boxes and ellipsoids, and so is what ``&``, ``|`` and ``~`` make
     of them: disjoint regions, over each of which P(A) is integrated one output after the other, the
     last in closed form. A callable is asked at 2,048 points of a box around the errors that agree,
-    and at 1,024 D around it; where no point agrees the loss is +∞, with gradient 0. In either case
-    the gradient is that of the sum which is computed.
+    and at 1,024 D around it; where no point agrees the loss is +∞, with gradient 0, and where no
+    box is found it is refused. The gradient is that of the sum which is computed.
 
     Args:
         rule: a rule over several outputs.

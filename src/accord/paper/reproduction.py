@@ -287,7 +287,7 @@ def _outcome(
     )
     # records shared from another study count where they are needed
     made = sorted({record.source.study for record in results.records})
-    costs = tuple(StudyCost(n, results.networks(n), results.seconds(n)) for n in made)
+    costs = tuple(StudyCost(n, results.networks(n), round(results.seconds(n), 1)) for n in made)
     summary = _summary(parts, quick, costs, failed, code)
     return Reproduction(parts, quick, costs, failed, summary)
 
@@ -356,8 +356,7 @@ def _summary(
         },
         "code": code,
         "costs": {
-            cost.study: {"networks": cost.networks, "core_seconds": round(cost.seconds, 1)}
-            for cost in costs
+            cost.study: {"networks": cost.networks, "core_seconds": cost.seconds} for cost in costs
         },
         "networks": sum(cost.networks for cost in costs),
         "core_seconds": round(sum(cost.seconds for cost in costs), 1),

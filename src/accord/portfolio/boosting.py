@@ -66,7 +66,8 @@ class Trees:
 
         **Shape**: x (N, d) → (N,).
         """
-        return self._forest(x)[0]
+        (total,) = self._forest(x)
+        return np.asarray(total)
 
     @cached_property
     def _forest(self) -> "Forest":
@@ -112,7 +113,8 @@ class Forest:
         return np.concatenate([self._sums(x[start : start + _CHUNK]) for start in chunks], axis=1)
 
     def _sums(self, x: Floats) -> Floats:
-        bits, path, leaf = _passed(x, self.edges), list[NDArray[np.uint64]](), np.uint8(0)
+        bits, path = _passed(x, self.edges), list[NDArray[np.uint64]]()
+        leaf = np.zeros((1, bits.shape[1] * _WORD), np.uint8)
         for nodes in self.levels:
             chosen = np.take(bits, nodes, axis=0, mode="clip")  # (nodes, T, words)
             for right in path:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class TrainingTable:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def without(self, columns: Bools) -> "TrainingTable":
+        """The same with some columns constant: no model and no distance looks at those, (d,)."""
+        return replace(self, x=np.where(columns, np.median(self.x, axis=0), self.x))
 
     def scaled(self, scale: TargetScale) -> ScaledRows:
         more: dict[str, Floats] = {}

@@ -123,7 +123,8 @@ class NetworkModel:
             parameters = [block[own] for block in parameters]
 
         def transform(raw: torch.Tensor) -> torch.Tensor:
-            return torch.cat(objective.components(raw), -1)
+            # in float64, as weights add up to 1
+            return torch.cat(objective.components(raw.double()), -1)
 
         encoded = self.encoding_(x, np.float32)
         outputs = raw_outputs(parameters, encoded, recipe.activation, "cpu", transform, single=True)

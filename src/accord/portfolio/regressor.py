@@ -54,6 +54,7 @@ from accord.portfolio.local import (
 )
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
+from accord.portfolio.screening import columns_that_matter
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, note_on_extremes, resolution
 from accord.portfolio.units import PortfolioUnits
@@ -71,6 +72,8 @@ _FEWEST_ROWS = 8
 _FEW_ROWS = 2_000
 # Rows that say how usual rows are to models of a shifted part.
 _GROWTH_ROWS = 50_000
+# With fewer seconds than this, all of them go into the recipes.
+_SCREENING_BUDGET = 30.0
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
 
@@ -107,6 +110,7 @@ class PortfolioRegressor(DistributionalRegressor):
             what a new row can expect.
         shifted_: Predictions of the most unusual rows by models that had seen none of them.
         proximity_: Distance to the training rows.
+        left_out_: Places of the columns that do not matter; no model looks at them.
         tolerance_: The local tolerance in use.
         blanks_: How much wider rows are whose features say nothing.
         notes_: What was decided about the table, in sentences.
@@ -177,6 +181,7 @@ class PortfolioRegressor(DistributionalRegressor):
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
         with one_thread(when=len(table) < _FEW_ROWS), kept_in(checkpoint) as kept:
+            table = self._screened(table, parts, seed)
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers_of(client), checkpoint=kept
             )
@@ -228,6 +233,20 @@ class PortfolioRegressor(DistributionalRegressor):
         if step:
             self._note(f"The target comes in steps of {number(step)}: it is known to half a step.")
         return TrainingTable(x, target, weight, measured, step / 2, tolerance, lower, upper)
+
+    def _screened(self, table: TrainingTable, parts: Sequence[Part], seed: int) -> TrainingTable:
+        """The table without the columns that do not matter; sets ``left_out_``."""
+        idle = np.zeros(table.x.shape[1], bool)
+        if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
+            idle = ~columns_that_matter(table, parts, seed=seed)
+        self.left_out_ = np.flatnonzero(idle)
+        if len(self.left_out_):
+            words = "column is" if len(self.left_out_) == 1 else "columns are"
+            self._note(
+                f"{len(self.left_out_)} of {len(idle)} {words} left out: held-out rows are "
+                "predicted as well without."
+            )
+        return table.without(idle) if idle.any() else table
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

@@ -4,7 +4,7 @@ Each is a function of the table, the folds, the recipe and the seed alone. Recip
 each other, nor do the chosen models; only the choice between them needs all recipes.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -16,7 +16,9 @@ from accord.portfolio.folds import Part
 from accord.portfolio.models import Model
 from accord.portfolio.recipes import Recipe
 from accord.training import DivergedError, Listener
-from accord.work import Checkpoint, Workers, carry_out, code_digest, digest
+from accord.work import Checkpoint, Done, Workers, carry_out, code_digest, digest
+
+Shared = tuple[TrainingTable, list[Part]]
 
 # A recipe that ends like this is left out, and the others are tried.
 _UNTRAINABLE = (LinAlgError, DivergedError)
@@ -113,7 +115,7 @@ class PortfolioUnits:
         kind: type[Any],
         questions: Sequence[Any],
         begin: Callable[[int], tuple[Any, ...] | None],
-    ) -> Any:
+    ) -> Iterator[Done]:
         keys = [
             "" if self.checkpoint is None else digest(unit.__name__, self._about, question)
             for question in questions
@@ -124,9 +126,6 @@ class PortfolioUnits:
 
     def _listener(self, work: float) -> Listener | None:
         return self.clock.begin(work) if self.workers.in_process else None
-
-
-Shared = tuple[TrainingTable, list[Part]]
 
 
 def _candidate(recipe: Recipe, shared: Shared, seed: int, listener: Listener | None) -> Candidate:

@@ -22,7 +22,7 @@ from accord.workflows import load_model, prediction_columns
 
 _LOG = logging.getLogger("accord.service")
 _OUTPUTS = ["y_mean", "y_std", "y_quantiles", "y_noise", "y_disagreement", "y_distance", "unusual"]
-# Largest difference between a graph and its model, in standard deviations.
+# Largest difference between a graph and its model, of the target's range.
 _APART = 1e-5
 
 
@@ -145,7 +145,8 @@ def _checked_graph(
     found = graph.columns(model.transform(judged.X))
     wanted = answer.columns
     apart = [np.abs(found[name] - wanted[name]) for name in wanted if name != "unusual"]
-    if np.max(apart) <= _APART * np.max(wanted["std"]):
+    low, high = model.card_.target_range
+    if np.max(apart) <= _APART * (high - low):
         return graph
     _LOG.warning("the exported graph differs from the model, which predicts by itself.")
     return None

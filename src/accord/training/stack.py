@@ -210,7 +210,7 @@ def forward_blocks(
     n_rows, n_blocks = len(x), -(-len(x) // BLOCK_ROWS)
     if n_rows < n_blocks * BLOCK_ROWS:
         x = torch.nn.functional.pad(x, (0, 0, 0, n_blocks * BLOCK_ROWS - n_rows))
-    blocks = x.view(n_blocks, BLOCK_ROWS, -1)
+    blocks = x.view(n_blocks, BLOCK_ROWS, x.shape[1])
     outputs = x.new_empty(len(weights[0]), biases[-1].shape[2], n_blocks, BLOCK_ROWS)
     for member, into in enumerate(outputs):
         h = blocks

@@ -115,8 +115,8 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
             )
         self.center_ = X.mean(axis=0)
         deviation = X.std(axis=0)
-        # A constant column's deviation is rounding error of its mean, not always exactly zero.
-        varies = deviation > 10 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
+        # A constant column's deviation is rounding error of its mean, which grows with the rows.
+        varies = np.ptp(X, axis=0) > 10 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
         self.varying_ = np.flatnonzero(varies)
         weight = np.ones(X.shape[1]) if feature_weight is None else np.asarray(feature_weight)
         self.scale_ = deviation[varies] / weight[varies]

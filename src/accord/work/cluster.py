@@ -1,6 +1,7 @@
 """Units of work on a Dask cluster: on this machine's processors, or on many machines."""
 
 import logging
+import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 # How often a unit is sent again when what it needs went down with a worker.
 _TRIES = 4
-_WAIT_SECONDS = 30
+_WAIT_SECONDS = 60
 _LOST_REASONS = ("scheduler-connection-lost", "scheduler-restart")
 
 
@@ -70,12 +71,13 @@ class OnCluster:
                     continue
                 future = next(ended)
                 sent = at_work.pop(future)
-                if future.cancelled():
+                outcome = self._outcome(sent, future)
+                if outcome is None:
                     again = self._again(unit, sent, future)
                     at_work[again] = sent
                     ended.add(again)
                     continue
-                yield self._outcome(sent, future)
+                yield outcome
         finally:
             # who stops listening does not leave work behind
             if at_work and self.client.status == "running":
@@ -107,11 +109,11 @@ class OnCluster:
         return True
 
     def _submit(self, unit: Callable[..., Any], sent: "_Sent") -> "Future":
-        arguments = [
-            argument.future() if isinstance(argument, _Shared) else argument
-            for argument in sent.arguments
-        ]
         try:
+            arguments = [
+                argument.future() if isinstance(argument, _Shared) else argument
+                for argument in sent.arguments
+            ]
             with warnings.catch_warnings():
                 # what only one unit needs goes with its call, however large
                 warnings.filterwarnings("ignore", "Sending large graph")
@@ -130,10 +132,19 @@ class OnCluster:
                 argument.renew()
         return self._submit(unit, sent)
 
-    def _outcome(self, sent: "_Sent", future: "Future") -> tuple[int, Any, Exception | None]:
-        from distributed import KilledWorker
+    def _outcome(self, sent: "_Sent", future: "Future") -> tuple[int, Any, Exception | None] | None:
+        """Number, value and error of a unit; None if it was lost with what it needs."""
+        from distributed import CancelledError, KilledWorker
 
-        error = future.exception()
+        try:
+            error = future.exception()
+            value = future.result() if error is None else None
+        except CancelledError:
+            return None
+        except OSError as broken:
+            raise self._lost() from broken
+        if isinstance(error, CancelledError):
+            return None
         if isinstance(error, _OtherCodeError):
             raise OptionError(str(error))
         if isinstance(error, KilledWorker):
@@ -141,9 +152,7 @@ class OnCluster:
                 "the workers that had this unit were ended from outside, one after the other. "
                 "Is there enough memory? Use fewer workers per machine."
             )
-        if error is not None and not isinstance(error, Exception):
-            raise error
-        return sent.number, None if error is not None else future.result(), error
+        return sent.number, value, error
 
     def _lost(self) -> LostSchedulerError:
         where = f" at {self.address}" if self.address else ""
@@ -168,8 +177,15 @@ class _Shared:
         self._future: Future | None = None
 
     def future(self) -> "Future":
-        if self._future is None:
-            self._future = self.client.scatter(self.value, broadcast=True, hash=False)
+        for tried in range(1, _TRIES + 1):
+            if self._future is not None:
+                break
+            try:
+                self._future = self.client.scatter(self.value, broadcast=True, hash=False)
+            except OSError:  # a worker was lost while it received
+                if tried == _TRIES or self.client.status != "running":
+                    raise
+                time.sleep(tried)  # Dask may start another one
         return self._future
 
     def renew(self) -> None:
@@ -246,7 +262,7 @@ def _processes(count: int | None) -> Iterator[Any]:
         n_workers=count,
         threads_per_worker=1,
         processes=True,
-        dashboard_address=None,
+        dashboard_address="127.0.0.1:0",  # any port: several commands may run at a time
         memory_limit=0,  # a table is needed whole: there is nothing to move to the disk
         silence_logs=logging.CRITICAL,
     ) as cluster:
@@ -256,10 +272,12 @@ def _processes(count: int | None) -> Iterator[Any]:
 @contextmanager
 def _without_logs() -> Iterator[None]:
     """Dask's log says in tracebacks what errors of this package say in words."""
-    log = logging.getLogger("distributed")
-    level = log.level
-    log.setLevel(logging.CRITICAL)
+    logs = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
     try:
         yield
     finally:
-        log.setLevel(level)
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
