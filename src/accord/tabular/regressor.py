@@ -186,6 +186,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
         together = held_together(table, data, group=self.group, time=self.time)
+        blanks = self.preprocessor_.unknown_categories()
         training(0.0, "Training")
         self.engine_ = make_engine(
             self.engine,
@@ -202,7 +203,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
-            **({} if self.engine else {"blanks": self.preprocessor_.unknown_categories()}),
+            **({} if self.engine is not None else {"blanks": blanks}),
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
