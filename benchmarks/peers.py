@@ -217,6 +217,29 @@ class ConformalQuantiles:
         return self.mean + self.std * np.sort(self.model.predict(X), axis=1)
 
 
+class CrossConformal:
+    """MAPIE's CV+ intervals around LightGBM, five folds, both with their own settings."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    def fit(self, X: Floats, y: Floats) -> Self:
+        from lightgbm import LGBMRegressor
+        from mapie.regression import CrossConformalRegressor
+
+        model = LGBMRegressor(n_jobs=1, random_state=self.seed, verbose=-1)
+        self.model = CrossConformalRegressor(
+            model, confidence_level=list(COVERAGES), cv=5, random_state=self.seed
+        ).fit_conformalize(X, y)
+        return self
+
+    def predict(self, X: Floats) -> Floats:
+        return np.asarray(self.model.predict(X))
+
+    def predict_interval(self, X: Floats, coverage: float) -> Floats:
+        return np.asarray(self.model.predict_interval(X)[1][:, :, COVERAGES.index(coverage)])
+
+
 class Marginal:
     """The training targets' own distribution: a Gaussian for densities, quantiles for intervals."""
 
@@ -272,6 +295,7 @@ PEERS: dict[str, Callable[[int], Method]] = {
     "ridge": Ridge,
     "catboost": CatBoost,
     "quantiles": ConformalQuantiles,
+    "mapie": CrossConformal,
     "ensembles": ensembles,
     "ngboost": NGBoost,
     "gp": GaussianProcess,

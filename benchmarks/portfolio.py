@@ -5,8 +5,8 @@
 Each (set, kind of split, number of the split, method) is one JSON record in the folder
 ``--records``; records that are there are not made again, so that an interrupted run goes on where
 it was. Delete a method's records to measure it again. Every method is given the same rows in their
-own units; a method that fails is reported and left without a record. Then the tables are printed,
-in Markdown.
+own units; a method that fails is reported and left without a record. Seconds are of the processor,
+so that other work on the machine does not count. Then the tables are printed, in Markdown.
 """
 
 import argparse
@@ -94,13 +94,13 @@ def measure(run: Run) -> dict[str, Any]:
     X, y = table(run.dataset)
     train, test = split_rows(X, run.kind, run.split)
     model = METHODS[run.method](run.split)
-    started = time.perf_counter()
+    started = time.process_time()
     model.fit(X[train], y[train])
-    fitted = time.perf_counter()
+    fitted = time.process_time()
     dist = model.predict_dist(X[test]) if hasattr(model, "predict_dist") else None
     mean = np.asarray(model.predict(X[test]) if dist is None else dist.mean)
     intervals = [np.asarray(model.predict_interval(X[test], c)) for c in COVERAGES]
-    answered = time.perf_counter()
+    answered = time.process_time()
     center, sigma = float(y[train].mean()), float(y[train].std())
     return {
         **run._asdict(),

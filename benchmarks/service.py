@@ -1,18 +1,20 @@
 """Load on ``accord serve``: single-row requests per second, their times, CPU time and memory.
 
-    python benchmarks/service.py [--model model.accord] [--seconds 10] [--connections 48]
+    python benchmarks/service.py [--model model.accord] [--seconds 10] [--connections 48] [--rate R]
 
-Each connection sends its next row as soon as it has the answer to the last one. Without a model,
-one is fitted to made-up rows (eight numbers, a category and a date). The load is made by another
-process than the service, on the same machine. Times by the clock depend on what else the machine
-does; CPU time per request does so far less. With ``--seconds 600`` it is a soak: memory is printed
-every minute.
+Each connection sends its next row as soon as it has the answer to the last one; with ``--rate`` all
+of them together send so many rows per second. Without a model, one is fitted to made-up rows (eight
+numbers, a category and a date). The load is made by another process than the service, on the same
+machine, and its CPU time is printed beside the service's. Times by the clock depend on what else
+the machine does; CPU time per request does so far less. With ``--seconds 600`` it is a soak: memory
+is printed every minute.
 """
 
 import argparse
 import asyncio
 import json
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -27,7 +29,13 @@ import pandas as pd
 
 import accord
 
+try:
+    import uvloop as loops
+except ImportError:
+    loops = asyncio
+
 _TICK = os.sysconf("SC_CLK_TCK")
+_LENGTH = re.compile(rb"content-length: (\d+)", re.IGNORECASE)
 _COMMAND = "from accord.cli import main; main()"
 
 
@@ -40,7 +48,7 @@ def main() -> None:
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
             try:
                 rows = _wait(port)
-                asyncio.run(_load(port, rows, 2, arguments.connections))  # warm
+                loops.run(_load(port, rows, 2, arguments))  # warm
                 _measure(server.pid, port, rows, arguments)
             finally:
                 server.send_signal(signal.SIGTERM)
@@ -53,6 +61,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=4_000, help="training rows of a made-up model")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--connections", type=int, default=48)
+    parser.add_argument("--rate", type=float, help="requests per second; as many as can be")
     return parser.parse_args()
 
 
@@ -91,7 +100,7 @@ def _measure(pid: int, port: int, rows: list[bytes], arguments: argparse.Namespa
     errors, start = 0, time.perf_counter()
     service, client, batches = _cpu(pid), time.process_time(), _batches(port)
     while left > 0:
-        found, failed = asyncio.run(_load(port, rows, min(left, 60), arguments.connections))
+        found, failed = loops.run(_load(port, rows, min(left, 60), arguments))
         times, errors, left = times + found, errors + failed, left - 60
         print(f"after {time.perf_counter() - start:.0f} s: {_memory(pid):.0f} MB, {errors} errors")
     seconds, n = time.perf_counter() - start, len(times)
@@ -103,33 +112,70 @@ def _measure(pid: int, port: int, rows: list[bytes], arguments: argparse.Namespa
     )
     print(f"times: median {p50:.1f} ms, 99 % {p99:.1f} ms, longest {worst:.0f} ms")
     print(f"CPU per request: service {1e3 * service / n:.2f} ms, load {1e3 * client / n:.2f} ms")
+    print(f"cores in use: service {service / seconds:.2f}, load {client / seconds:.2f}")
     print(f"rows per batch: {batch_rows / batch_count:.1f}")
 
 
 async def _load(
-    port: int, rows: list[bytes], seconds: float, connections: int
+    port: int, rows: list[bytes], seconds: float, arguments: argparse.Namespace
 ) -> tuple[list[float], int]:
-    until = time.perf_counter() + seconds
-    parts = await asyncio.gather(
-        *(_connection(port, rows[place % len(rows)], until) for place in range(connections))
-    )
-    return [t for times, _ in parts for t in times], sum(failed for _, failed in parts)
+    loop = asyncio.get_running_loop()
+    pause = arguments.connections / arguments.rate if arguments.rate else 0.0
+    until = loop.time() + seconds
+    made = []
+    for place in range(arguments.connections):
+        first = loop.time() + pause * place / arguments.connections  # not all at the same time
+        made.append(Connection(rows[place % len(rows)], first, pause, until, loop.create_future()))
+        await loop.create_connection(lambda own=made[-1]: own, "127.0.0.1", port)
+    await asyncio.gather(*(one.ended for one in made))
+    return [t for one in made for t in one.times], sum(one.errors for one in made)
 
 
-async def _connection(port: int, body: bytes, until: float) -> tuple[list[float], int]:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    request = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-    request += b"Content-Length: %d\r\n\r\n" % len(body) + body
-    times, failed = [], 0
-    while (start := time.perf_counter()) < until:
-        writer.write(request)
-        head = await reader.readuntil(b"\r\n\r\n")
-        length = int(head.lower().partition(b"content-length:")[2].split(b"\r\n")[0])
-        await reader.readexactly(length)
-        times.append(time.perf_counter() - start)
-        failed += not head.startswith(b"HTTP/1.1 200")
-    writer.close()
-    return times, failed
+class Connection(asyncio.Protocol):
+    """One client: sends its row, waits for the answer, and again, at least ``pause`` apart."""
+
+    def __init__(
+        self, body: bytes, first: float, pause: float, until: float, ended: asyncio.Future[None]
+    ) -> None:
+        head = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+        self._request = head + b"Content-Length: %d\r\n\r\n" % len(body) + body
+        self._next, self._pause, self._until, self.ended = first, pause, until, ended
+        self._loop = ended.get_loop()
+        self._buffer = b""
+        self._sent = 0.0
+        self.times: list[float] = []
+        self.errors = 0
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = transport
+        self._loop.call_at(self._next, self._send)
+
+    def data_received(self, data: bytes) -> None:
+        self._buffer += data
+        head, blank, body = self._buffer.partition(b"\r\n\r\n")
+        if not blank or len(body) < int(_LENGTH.search(head)[1]):
+            return
+        self._buffer = b""
+        self.errors += not head.startswith(b"HTTP/1.1 200")
+        self.times.append(self._loop.time() - self._sent)
+        self._next += self._pause
+        if self._next > self._loop.time():
+            self._loop.call_at(self._next, self._send)
+        else:
+            self._send()
+
+    def _send(self) -> None:
+        # a request that is late because the last answer was has waited since its time
+        now = self._loop.time()
+        self._sent = self._next if self._pause else now
+        if now > self._until:
+            self._transport.close()
+        else:
+            self._transport.write(self._request)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.errors += error is not None
+        self.ended.set_result(None)
 
 
 def _cpu(pid: int) -> float:

@@ -2,7 +2,8 @@
 
     python benchmarks/training.py [--threads N]
 
-Training: 8 features, 50 units, batch 32, N = 1,000. The plain loop is one ``torch.nn.Sequential``
+Training: 8 features, 50 units, batch 32, N = 1,000; then two layers of 128 units, 50 networks, as
+the default model has them. The plain loop is one ``torch.nn.Sequential``
 per member with a DataLoader, the same mathematics and torch's own optimiser. With jax installed
 (``[bench]``), the same stack is trained there too, jitted and scanned.
 """
@@ -12,6 +13,7 @@ import importlib.util
 import resource
 import time
 from collections.abc import Callable
+from itertools import pairwise, product
 
 import numpy as np
 import torch
@@ -23,6 +25,7 @@ from accord.training import (
     Architecture,
     GaussianLikelihood,
     Heads,
+    MixtureObjective,
     Settings,
     StackedMLP,
     Task,
@@ -35,6 +38,7 @@ ARCHITECTURE = Architecture(D, (H,), 2)
 EPS = 0.01
 STEPS = -(-N // B)
 EPOCHS = 10
+WIDE_MEMBERS, WIDE_HIDDEN, COMPONENTS = 50, (128, 128), 5
 
 
 Tick = Callable[..., None]
@@ -96,6 +100,36 @@ def stacked_training(members: int, objective: object) -> Subject:
     task = Task(x, columns, tuple(range(members)))
     settings = Settings(epochs=EPOCHS, batch_size=B, learning_rate=3e-3)
     return lambda tick: train([task], ARCHITECTURE, objective, settings, listener=tick)
+
+
+def wide_training(batch: int, components: int, columns: tuple[str, ...]) -> tuple[Subject, float]:
+    """An epoch of 50 wide networks, and how many operations its products take."""
+    x, t = make_rows()
+    known = {"target": t, "tolerance": torch.full_like(t, EPS)}
+    task = Task(x, {name: known[name] for name in columns}, tuple(range(WIDE_MEMBERS)))
+    objective = MixtureObjective(components)
+    architecture = Architecture(D, WIDE_HIDDEN, objective.n_outputs, "silu")
+    settings = Settings(epochs=3, batch_size=batch, optimizer="adamw", learning_rate=3e-3)
+    products = [a * b for a, b in pairwise(architecture.sizes)]
+    # forward, by the weights, and by the inputs of all layers but the first
+    per_row = 2 * (3 * sum(products) - products[0])
+    operations = 3 * -(-N // batch) * batch * WIDE_MEMBERS * per_row
+    return lambda tick: train([task], architecture, objective, settings, listener=tick), operations
+
+
+def wide_table() -> None:
+    peak = peak_rate()
+    print(f"\n{WIDE_MEMBERS} networks of {WIDE_HIDDEN}; of peak: of a large product's rate")
+    names = ("batch", "outputs", "NLL ms", "BVM ms", "BVM/NLL", "of peak")
+    print(" ".join(f"{name:>9}" for name in names))
+    for batch, components in product((128, 256), (1, COMPONENTS)):
+        likelihood, _ = wide_training(batch, components, ("target",))
+        agreement, operations = wide_training(batch, components, ("target", "tolerance"))
+        nll, bvm = quickest(likelihood, agreement, rounds=5)
+        print(
+            f"{batch:9} {'mixture' if components > 1 else 'one curve':>9} {nll * 1e3:9.0f} "
+            f"{bvm * 1e3:9.0f} {bvm / nll:9.2f} {operations / bvm / peak:9.1%}"
+        )
 
 
 def peak_rate() -> float:
@@ -211,4 +245,5 @@ if __name__ == "__main__":
     torch.set_num_threads(parser.parse_args().threads)
     print(f"{torch.get_num_threads()} threads")
     training_table()
+    wide_table()
     prediction_table()

@@ -26,8 +26,9 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_numerics",
     ),
     ("distributions", "agreement", "losses", "metrics", "validation", "splits"),
-    ("training", "export", "tables", "datasets"),
+    ("training", "export", "tables", "datasets", "plots"),
     (
+        "adapters",
         "estimators",
         "calibration",
         "trust",
@@ -35,8 +36,8 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "portfolio",
         "persistence",
         "tabular",
+        "work",
     ),
-    ("plots",),
     ("paper", "workflows"),
     ("cli", "report", "service", "__main__"),
 )

@@ -64,7 +64,7 @@ def threads_for(multiplications: float) -> Iterator[None]:
     """
     before = torch.get_num_threads()
     worth = max(1, int(multiplications / _WORTH_A_THREAD) + 1)
-    torch.set_num_threads(max(1, min(before, available(), worth)))
+    torch.set_num_threads(1 if worth == 1 else max(1, min(before, available(), worth)))
     try:
         yield
     finally:

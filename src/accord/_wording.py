@@ -43,15 +43,19 @@ def to_scale(value: float, spread: float) -> str:
     return f"{rounded:,.{max(0, places)}f}"
 
 
-def with_error(value: float, error: float) -> str:
+def with_error(value: float, error: float, *, typical: float | None = None) -> str:
     """A value and its standard error, both to the second digit of the error.
+
+    In a column, the ``typical`` error decides, so that all cells have the same decimals.
 
     >>> with_error(14.7391, 0.0016), with_error(266_812.0, 31_240.0), with_error(1.5, math.nan)
     ('14.7391 ± 0.0016', '267,000 ± 31,000', '1.5')
+    >>> with_error(14.7391, 0.0016, typical=0.12)
+    '14.74 ± 0.00'
     """
     if not (math.isfinite(value) and math.isfinite(error) and error > 0):
         return number(value)
-    places = 1 - math.floor(math.log10(error))
+    places = 1 - math.floor(math.log10(typical or error))
     if not -12 <= places <= 6:
         return f"{number(value)} ± {number(error, 2)}"
     shown = [f"{round(part, places):,.{max(0, places)}f}" for part in (value, error)]

@@ -46,7 +46,7 @@ def test_boxes_against_genz(d: int) -> None:
     expected = law.cdf(half, lower_limit=-half)
     cholesky = tensor(np.linalg.cholesky(covariance))
     log_p, error = normal_probability(
-        Region(tensor([-half]), tensor([half])),
+        [Region(tensor([-half]), tensor([half]))],
         tensor([mean]),
         cholesky[None],
         n_points=2**14,
@@ -64,7 +64,7 @@ def test_balls_against_the_noncentral_chi_square(d: int, away: float) -> None:
     region = ellipsoid(*[radius] * d)
     rows = Region(region.lower[None], region.upper[None], (region.ellipsoids[0][None],))
     log_p, error = normal_probability(
-        rows, tensor(shift), torch.eye(d).double()[None], n_points=2**14, seed=0
+        [rows], tensor(shift), torch.eye(d).double()[None], n_points=2**14, seed=0
     )
     assert float(log_p.exp()[0]) == pytest.approx(expected, abs=4 * float(error[0]) + 1e-10)
     assert float(error[0]) < 5e-3 * expected

@@ -8,6 +8,7 @@ from accord.agreement import (
     AllWithin,
     AtLeast,
     EachOutput,
+    ErrorInside,
     Inside,
     JointRule,
     NormWithin,
@@ -71,6 +72,9 @@ RULES = {
     "norm": NormWithin(0.8, scale=[1.0, 0.5]),
     "both": AllWithin([0.7, 0.4]) & NormWithin(0.6),
     "either": AllWithin([0.1, 2.0]) | NormWithin(0.6),
+    "neither": ~(AllWithin([0.7, 0.4]) | NormWithin(0.8, scale=[1.0, 0.5])),
+    "one of two": (AllWithin(0.7) | NormWithin(0.8)) & ~(AllWithin(0.7) & NormWithin(0.8)),
+    "several intervals": ~EachOutput([Within(0.5) | ErrorInside(1, 2), ~Within(0.3)]),
     "one-sided": EachOutput([AtLeast(), Within(0.5)]),
     "callable": JointRule.from_callable(lambda a, b: (a - b).sum(-1) > 0.5, name="sum"),
 }
@@ -90,8 +94,31 @@ def test_every_route_against_brute_force(rule: str, data: str) -> None:
     np.testing.assert_array_less(
         np.abs(found.probability - expected), 4.5 * np.hypot(error, found.standard_error) + 1e-4
     )
-    exact = rule in ("all within", "norm", "both", "one-sided") and data != "other"
+    exact = rule != "callable" and data != "other"
     assert found.route == ("quadrature" if exact else "monte carlo")
+
+
+def test_disagreement_has_its_digits_where_it_is_next_to_impossible() -> None:
+    """1 − P would be 0 there: independent outputs, of which one is twenty deviations off."""
+    model = MultivariateNormal(np.zeros((1, 2)), np.eye(2))
+    found = probability_of_agreement(model, np.zeros((1, 2)), ~AllWithin(20.0)).log_probability
+    assert found[0] == pytest.approx(np.log(4) + norm.logsf(20), rel=1e-9)
+    ring = probability_of_agreement(model, np.zeros((1, 2)), ~NormWithin(5.0)).log_probability
+    assert ring[0] == pytest.approx(-12.5, rel=1e-9), "exp(−r²/2) for a circle"
+
+
+def test_a_rule_and_its_opposite_share_all_there_is() -> None:
+    for rule in (RULES["either"], RULES["one of two"], RULES["several intervals"]):
+        yes, no = (probability_of_agreement(MODEL, Y, r).probability for r in (rule, ~rule))
+        np.testing.assert_allclose(yes + no, 1.0, atol=1e-5)
+
+
+def test_too_many_regions_are_drawn_instead() -> None:
+    windows = EachOutput([Within(0.1) | ErrorInside(1, 2) | ErrorInside(3, 4)] * 6)
+    model = MultivariateNormal(np.zeros((1, 6)), np.eye(6))
+    found = probability_of_agreement(model, np.zeros((1, 6)), windows | ~windows, random_state=0)
+    assert found.route == "monte carlo"
+    assert found.probability[0] == 1.0
 
 
 def test_a_mixture_is_the_mean_of_its_members() -> None:
@@ -139,4 +166,4 @@ def test_shapes_and_methods_are_checked() -> None:
     with pytest.raises(ValueError, match="one per output"):
         probability_of_agreement(MODEL, Y, AllWithin([0.5, 0.5, 0.5]))
     with pytest.raises(ValueError, match="Use method='auto'"):
-        probability_of_agreement(MODEL, Y, ~AllWithin(0.5), method="quadrature")
+        probability_of_agreement(MODEL, Y, RULES["callable"], method="quadrature")

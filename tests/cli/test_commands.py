@@ -405,6 +405,15 @@ def test_misuse_has_its_own_code(run: Run, table: Path) -> None:
     assert run("no-such-command").exit_code == 2
 
 
+def test_a_cluster_is_for_units_that_do_not_need_each_other(run: Run, table: Path) -> None:
+    result = run("fit", table, "--target", "price", "--method", "bvm", "--workers", "2")
+    assert result.exit_code == 2
+    assert "are for the portfolio, got --method bvm" in one_sentence(result)
+    result = run("fit", table, "-t", "price", "--workers", "2", "--scheduler", "tcp://10.0.0.5:1")
+    assert result.exit_code == 2
+    assert "Give one of --scheduler and --workers" in one_sentence(result)
+
+
 def test_paths_that_cannot_be_written_fail_before_training(run: Run, table: Path) -> None:
     result = run("fit", table, "-t", "price", "-o", "/proc/model.accord")
     assert result.exit_code == 1
@@ -617,8 +626,15 @@ def test_reproduce_writes_a_page(run: Run, tmp_path: Path) -> None:
     done = run("reproduce", "expansion", "--folder", str(tmp_path / "again"), "--jobs", "1")
     assert done.exit_code == 0
     assert "report.html" in done.stdout
-    page = (tmp_path / "again" / "report.html").read_text(encoding="utf-8")
-    assert "Appendix B" in page
+    report, readme = (tmp_path / "again" / name for name in ("report.html", "README.md"))
+    assert "Appendix B" in report.read_text(encoding="utf-8")
+    written = readme.read_text(encoding="utf-8")
+    report.unlink()
+    readme.unlink()
+    again = run("reproduce", "--pages-only", "--folder", str(tmp_path / "again"))
+    assert again.exit_code == 0
+    assert readme.read_text(encoding="utf-8") == written
+    assert "Appendix B" in report.read_text(encoding="utf-8")
 
 
 def test_reproduce_lists_its_studies(run: Run) -> None:

@@ -9,8 +9,11 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
+
+import accord
 
 ACCORD = [sys.executable, "-c", "from accord.cli import main; main()"]
 
@@ -35,7 +38,9 @@ def big_table(houses: pd.DataFrame, tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     "number", [signal.SIGINT, signal.SIGHUP], ids=["Ctrl-C", "the terminal closes"]
 )
-def test_stopping_a_fit_leaves_nothing(big_table: Path, number: signal.Signals) -> None:
+def test_a_stopped_fit_leaves_nothing_but_what_it_goes_on_from(
+    big_table: Path, number: signal.Signals
+) -> None:
     folder = big_table.parent
     before = {path.name for path in folder.iterdir()}
     process = subprocess.Popen(
@@ -53,7 +58,30 @@ def test_stopping_a_fit_leaves_nothing(big_table: Path, number: signal.Signals) 
     assert process.returncode == 1
     assert "stopped" in errors
     assert "Traceback" not in errors
-    assert {path.name for path in folder.iterdir()} == before
+    assert {path.name for path in folder.iterdir()} - {"model.accord.unfinished"} == before
+
+
+def test_a_fit_that_was_killed_goes_on_to_the_same_bits(
+    houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    houses.to_csv(tmp_path / "houses.csv", index=False)
+    fit = [*ACCORD, "fit", "houses.csv", "--target", "price", "--effort", "quick", "--no-report"]
+    killed = subprocess.Popen([*fit, "-q"], cwd=tmp_path)
+    kept = tmp_path / "model.accord.unfinished"
+    while not list(kept.glob("[!.]*.unit")):
+        assert killed.poll() is None, "it ended before anything was kept"
+        time.sleep(0.01)
+    killed.send_signal(signal.SIGKILL)
+    killed.wait()
+    assert not (tmp_path / "model.accord").exists()
+    again = subprocess.run(fit, cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert "a run that was stopped" in again.stderr
+    assert not kept.exists()
+    whole = [*fit, "-q", "--no-resume", "-o", "whole.accord"]
+    subprocess.run(whole, cwd=tmp_path, check=True)
+    models = [accord.load(tmp_path / name) for name in ("model.accord", "whole.accord")]
+    one, other = (model.predict_interval(houses).to_numpy() for model in models)
+    assert np.array_equal(one, other)
 
 
 @pytest.mark.slow

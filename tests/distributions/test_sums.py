@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from accord.agreement import DatasetRule, Within, probability_of_agreement
-from accord.agreement.overall import log_exact_agreement
+from accord.agreement.dataset_rules import log_exact_agreement
 from accord.distributions import (
     Decomposed,
     Distribution,

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from accord import BVMRegressor
+from accord import BVMRegressor, TableRegressor
 
 
 @pytest.fixture(scope="module")
@@ -26,6 +26,31 @@ def test_mapie_conformalises_it(data):
     ).conformalize(x[200:300], y[200:300])
     point, bounds = conformal.predict_interval(x[300:])
     assert point.shape == (100,)
+    inside = (bounds[:, 0, 0] <= y[300:]) & (y[300:] <= bounds[:, 1, 0])
+    assert inside.mean() > 0.8
+
+
+def test_mapie_trains_it_fold_by_fold(data):
+    mapie = pytest.importorskip("mapie.regression", reason="needs mapie")
+    x, y = data
+    conformal = mapie.CrossConformalRegressor(
+        estimator=make_model(), confidence_level=0.9, cv=4, random_state=0
+    ).fit_conformalize(x[:300], y[:300])
+    _, bounds = conformal.predict_interval(x[300:])
+    inside = (bounds[:, 0, 0] <= y[300:]) & (y[300:] <= bounds[:, 1, 0])
+    assert inside.mean() > 0.8
+
+
+def test_mapie_conformalises_a_table_model(data):
+    mapie = pytest.importorskip("mapie.regression", reason="needs mapie")
+    x, y = data
+    frame = pd.DataFrame(x, columns=["a", "b"]).assign(kind=np.where(x[:, 1] > 0, "old", "new"))
+    model = TableRegressor(engine=make_model(), random_state=0).fit(frame[:200], y[:200])
+    conformal = mapie.SplitConformalRegressor(
+        estimator=model, confidence_level=0.9, prefit=True
+    ).conformalize(frame[200:300], y[200:300])
+    point, bounds = conformal.predict_interval(frame[300:])
+    np.testing.assert_allclose(point, model.predict(frame[300:]))
     inside = (bounds[:, 0, 0] <= y[300:]) & (y[300:] <= bounds[:, 1, 0])
     assert inside.mean() > 0.8
 

@@ -16,7 +16,7 @@ from accord import (
     Within,
     probability_of_agreement,
 )
-from accord.agreement import JointRule
+from accord.agreement import Asymmetric, JointRule
 
 RHO, SCALE = 0.8, np.array([0.3, 2.0])
 
@@ -37,6 +37,7 @@ RULES: dict[str, JointRule | None] = {
     "all within": AllWithin(0.5 * SCALE),
     "norm within": NormWithin(0.7, scale=SCALE),
 }
+SAME_SIGN = JointRule.from_callable(lambda a, b: (a * b > 0).all(-1), name="of one sign")
 CACHE: dict[str, JointBVMRegressor] = {}
 
 
@@ -126,6 +127,33 @@ def test_a_saved_model_predicts_the_same(tmp_path: Path) -> None:
     assert accord.load(tmp_path / "each.accord").rule == each.rule
 
 
+def test_unions_and_callables_are_trained_on(tmp_path: Path) -> None:
+    """The same rule three ways: as it is, as a union of its parts, as a callable."""
+    half = 0.5 * SCALE
+    below = EachOutput([Asymmetric(below=half[0], above=0.0), Within(half[1])])
+    above = EachOutput([Asymmetric(below=0.0, above=half[0]), Within(half[1])])
+    ways = {
+        "box": AllWithin(half),
+        "union": below | above,
+        "opposite": ~(~below & ~above),
+        "callable": JointRule.from_callable(lambda a, b: (abs(a - b) <= half).all(-1)),
+    }
+    fits = {
+        name: JointBVMRegressor(rule=rule, predictive="model", **{**QUICK, "epochs": 3}).fit(X, Y)
+        for name, rule in ways.items()
+    }
+    box = fits["box"].predict_joint(X_NEW[:50])
+    for name, room in {"union": 1e-3, "opposite": 1e-3, "callable": 0.05}.items():
+        other = fits[name].predict_joint(X_NEW[:50])
+        np.testing.assert_allclose(other.mean / SCALE, box.mean / SCALE, atol=room)
+        np.testing.assert_allclose(other.std, box.std, rtol=room)
+    assert fits["union"].rule_error_ < 1e-4 < fits["callable"].rule_error_ < 0.1
+    fits["opposite"].save(tmp_path / "joint.accord")
+    assert accord.load(tmp_path / "joint.accord").rule == ways["opposite"]
+    with pytest.raises(Exception, match="holds no code"):
+        fits["callable"].save(tmp_path / "callable.accord")
+
+
 def test_warm_start_goes_on() -> None:
     model = JointBVMRegressor(warm_start=True, epochs=2, n_members=2, random_state=0).fit(X, Y)
     first = model.history_[0].mean()
@@ -139,7 +167,11 @@ def test_warm_start_goes_on() -> None:
         ({"tolerance": [0.1, 0.2, 0.3]}, "one per target"),
         ({"tolerance": 0.1, "rule": AllWithin(0.1)}, "State one of the two"),
         ({"rule": AllWithin(0.1) & NormWithin(1.0)}, "predictive='model'"),
-        ({"rule": ~AllWithin(0.1), "predictive": "model"}, "box cut by ellipsoids"),
+        ({"rule": AllWithin(0.1) | NormWithin(1.0)}, "predictive='model'"),
+        (
+            {"rule": AllWithin(np.ones((1000, 2))) & SAME_SIGN, "predictive": "model"},
+            "numbers per row",
+        ),
     ],
 )
 def test_settings_are_checked(settings: dict[str, object], words: str) -> None:

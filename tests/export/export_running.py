@@ -27,6 +27,8 @@ def difference(model: Any, rows: Any, path: Path, spread: float) -> tuple[float,
     found = answers(path, model.export_inputs(rows) if by_columns else {"X": rows})
     dist = model.predict_dist(rows)
     pairs = {"y_mean": dist.mean, "y_std": dist.std, "y_quantiles": dist.quantile(LEVELS)}
+    parts = {f"y_{part}": getattr(dist, part) for part in ("noise", "disagreement", "distance")}
+    pairs |= {name: values for name, values in parts.items() if name in found}
     apart = [np.abs(found[name] - values) for name, values in pairs.items()]
     # a difference that is not a number is a failure, too
     return float(np.max([np.max(each) for each in apart])) / spread, found

@@ -66,6 +66,7 @@ def test_the_default_on_a_table_of_every_kind(fitted: FitResult, houses, tmp_pat
     model = fitted.model
     largest, found = difference(model, new, tmp_path / "m.onnx", houses["price"].std())
     assert largest < PROMISED
+    assert {"y_noise", "y_disagreement", "y_distance"} <= set(found)
     assert found["unusual"].tolist() == model.is_unusual(new).tolist()
     assert found["unusual"][:3].all()
     growth = model.engine_.growth_(model.features(new)) > model.engine_.threshold_

@@ -6,7 +6,7 @@ import torch
 from scipy.stats import multivariate_normal
 
 from accord import AllWithin, AtLeast, EachOutput, JointAgreementLoss, NormWithin, Within
-from accord.agreement import JointRule, probability_of_agreement
+from accord.agreement import ErrorInside, JointRule, probability_of_agreement
 from accord.distributions import MultivariateNormal
 
 
@@ -20,7 +20,15 @@ def rows(d: int, n: int = 5) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
 
 @pytest.mark.parametrize("d", [2, 3, 4, 6])
 @pytest.mark.parametrize(
-    "rule", [AllWithin(0.7), NormWithin(0.9), AllWithin(0.7) & NormWithin(0.9)], ids=str
+    "rule",
+    [
+        AllWithin(0.7),
+        NormWithin(0.9),
+        AllWithin(0.7) & NormWithin(0.9),
+        AllWithin(0.3) | NormWithin(0.9),
+        ~AllWithin(0.7),
+    ],
+    ids=str,
 )
 def test_it_is_the_probability_of_agreement_within_its_stated_error(
     rule: JointRule, d: int
@@ -79,18 +87,65 @@ def test_float32_and_leading_axes() -> None:
     assert bool((found > 0).all())
 
 
+SAYS_THE_SAME = JointRule.from_callable(lambda a, b: (abs(a - b) <= [0.5, 0.9]).all(-1))
+
+
 @pytest.mark.parametrize(
-    ("rule", "words"),
+    ("rule", "callable_rule"),
     [
-        (AllWithin(0.5) | NormWithin(1.0), "box cut by ellipsoids"),
-        (JointRule.from_callable(lambda a, b: (a > b).all(-1)), "probability_of_agreement"),
-        (AllWithin([0.5, 0.0]), "a width of 0"),
-        (EachOutput([Within(0.5) | AtLeast(), ~Within(0.5)]), "box cut by ellipsoids"),
+        (AllWithin([0.5, 0.9]), SAYS_THE_SAME),
+        (~AllWithin([0.5, 0.9]), ~SAYS_THE_SAME),
+        (NormWithin(0.05), JointRule.from_callable(lambda a, b: np.hypot(*(a - b).T).T <= 0.05)),
+        (
+            EachOutput([AtLeast(), Within(0.5) | ErrorInside(2, 3)]),
+            EachOutput([lambda a, b: a >= b, lambda a, b: abs(abs(a - b - 1.25) - 1.25) <= 0.5]),
+        ),
     ],
+    ids=["box", "outside", "narrow", "by output"],
 )
-def test_rules_without_such_a_region_are_refused(rule: JointRule, words: str) -> None:
-    with pytest.raises(ValueError, match=words):
-        JointAgreementLoss(rule)(*rows(2))
+def test_a_callable_has_the_loss_and_the_gradient_of_the_rule_that_it_is(
+    rule: JointRule, callable_rule: JointRule
+) -> None:
+    losses, slopes = [], []
+    for each in (rule, callable_rule):
+        mean, target, factor = rows(2)
+        mean, factor = mean.requires_grad_(), factor.requires_grad_()
+        loss = JointAgreementLoss(each, reduction="none")
+        losses.append(loss(mean, target, factor))
+        losses[-1].sum().backward()
+        assert mean.grad is not None
+        assert factor.grad is not None
+        slopes.append(torch.cat([mean.grad.flatten(), factor.grad.tril().flatten()]))
+    assert 0 < loss.error < 0.2, "that of the callable, stated"
+    torch.testing.assert_close(losses[1], losses[0], atol=2 * loss.error, rtol=0)
+    torch.testing.assert_close(slopes[1], slopes[0], atol=0.1 + 5 * loss.error, rtol=0.05)
+
+
+def test_gradients_of_unions_and_opposites_are_those_of_brute_force() -> None:
+    """E[∇ log N(ŷ) | A] over draws, the derivative of the logarithm of a probability."""
+    mean, target, factor = rows(2)
+    draws = MultivariateNormal(mean.numpy(), factor.numpy()).sample(200_000, random_state=0)
+    inverse = np.linalg.inv((factor @ factor.mT).numpy())
+    score = np.einsum("nij,knj->kni", inverse, draws - mean.numpy())
+    for rule in (AllWithin(0.5) | NormWithin(0.9), ~NormWithin(0.9)):
+        position = mean.clone().requires_grad_()
+        JointAgreementLoss(rule, reduction="sum")(position, target, factor).backward()
+        agreed = rule(draws, target.numpy())[..., None]
+        expected = -(agreed * score).sum(0) / agreed.sum(0)
+        error = (agreed * score).std(0) / agreed.mean(0) / 200_000**0.5
+        assert position.grad is not None
+        np.testing.assert_array_less(np.abs(position.grad.numpy() - expected), 5 * error)
+
+
+def test_rules_without_room_or_with_too_many_parts_are_refused() -> None:
+    nowhere = JointRule.from_callable(lambda a, b: (abs(a - b - 0.5) <= 1e-6).all(-1))
+    with pytest.raises(ValueError, match="got none for row 0"):
+        JointAgreementLoss(nowhere)(*rows(2))
+    with pytest.raises(ValueError, match="a width of 0"):
+        JointAgreementLoss(AllWithin([0.5, 0.0]))(*rows(2))
+    windows = EachOutput([Within(0.1) | ErrorInside(1, 2) | ErrorInside(3, 4)] * 6)
+    with pytest.raises(ValueError, match="at most 500 regions"):
+        JointAgreementLoss(windows | AllWithin(1.0))(*rows(6))
 
 
 def test_rules_of_one_output_and_bad_shapes_are_refused() -> None:

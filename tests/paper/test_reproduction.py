@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from accord.paper import reproduce, reproduction
+from accord.paper import lay_out, reproduce, reproduction
 from accord.paper.reproduction import Reproduction
 from accord.paper.runner import TerminalProgress
 from accord.paper.stacks import Stack
@@ -129,6 +129,31 @@ def test_stale_files_of_a_study_are_removed_and_no_others(tmp_path: Path) -> Non
     assert now["figure1"] == ["tables/toy.csv"]
     assert "tables/expansion.md" in now["expansion"]
     assert "figures/expansion.svg" in now["expansion"]
+
+
+def test_pages_can_be_laid_out_without_the_records(outcome: Reproduction, folder: Path) -> None:
+    before = {p: p.read_text() for p in folder.rglob("*") if p.suffix in (".csv", ".md", ".svg")}
+    kept = {study: list(files) for study, files in outcome.summary["files"].items()}
+    (folder / "README.md").unlink()
+    (folder / "records").rename(folder / "elsewhere")
+    try:
+        again = lay_out(folder)
+    finally:
+        (folder / "elsewhere").rename(folder / "records")
+    assert {path: path.read_text() for path in before} == before
+    assert again.summary["files"] == kept
+    assert again.claims == outcome.claims
+    assert again.beyond == outcome.beyond
+    shown = [(d.name, d.words) for part in again.parts for d in part.figures]
+    assert shown == [(d.name, d.words) for part in outcome.parts for d in part.figures]
+
+
+def test_pages_need_a_reproduction_of_the_paper(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError, match=r"summary\.json"):
+        lay_out(tmp_path)
+    (tmp_path / "summary.json").write_text('{"studies": ["shift"]}')
+    with pytest.raises(ValueError, match="uses them again"):
+        lay_out(tmp_path)
 
 
 def test_unknown_study_is_refused(tmp_path: Path) -> None:

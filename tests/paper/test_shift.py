@@ -16,12 +16,11 @@ from accord.paper.page import group_sentences, markdown_page
 from accord.paper.records import Record
 from accord.paper.reproduction import Reproduction, StudyResult
 from accord.paper.results import Results
-from accord.paper.shift import controls, families, methods
-from accord.paper.shift.comparison import compared
-from accord.paper.shift.families import RANDOM, SHIFTS, ShiftedCase
+from accord.paper.shift import answers, families, methods
+from accord.paper.shift.answers import answer, auroc, retention
+from accord.paper.shift.families import FAMILIES, RANDOM, SETS, SHIFTS, STOCKS, ShiftedCase
 from accord.paper.shift.laplace import last_layer, posterior_variance, prior_precision
-from accord.paper.shift.plan import FAMILIES, SETS, STOCKS
-from accord.paper.shift.scores import answer, auroc, retention
+from accord.paper.shift.verdicts import compared
 from accord.paper.stacks import cells_of, stacks_of
 
 
@@ -321,11 +320,9 @@ def test_controls_measure_the_growth_of_widths(monkeypatch: pytest.MonkeyPatch) 
             return Normal(np.zeros(len(X)), 10.0 + X[:, -1])
 
     case = ShiftedCase(np.zeros((9, 1)), np.zeros(9), np.zeros((400, 1)), np.zeros(400))
-    monkeypatch.setattr(controls, "case", lambda *place: case)
-    monkeypatch.setattr(controls, "PortfolioRegressor", Follower)
-    found = {
-        control: a.measures["growth"] for (_, control), a in controls.answered("", "", 0).items()
-    }
-    assert found[controls.SHIFTED] == pytest.approx(0.3, abs=0.01)
-    assert found[controls.SHUFFLED] == pytest.approx(0.0, abs=1e-9)
-    assert abs(found[controls.ADDED]) < 0.02
+    monkeypatch.setattr(answers, "case", lambda *place: case)
+    monkeypatch.setattr(answers, "PortfolioRegressor", Follower)
+    found = {control: a.measures["growth"] for (_, control), a in answers.controlled("", 0).items()}
+    assert found[answers.SHIFTED] == pytest.approx(0.3, abs=0.01)
+    assert found[answers.SHUFFLED] == pytest.approx(0.0, abs=1e-9)
+    assert abs(found[answers.ADDED]) < 0.02

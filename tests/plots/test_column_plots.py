@@ -36,11 +36,13 @@ def test_categories_and_dates_are_named() -> None:
         at=three, mean=three, lower=three, upper=three, unknown=three, labels=["a", "b", "c"]
     )
     assert [label.get_text() for label in ax.get_xticklabels()] == ["a", "b", "c"]
-    days = 86_400 * np.arange(3.0)
+    days = 86_400 * 366 * np.arange(3.0)
     ax = plots.dependence_curve(
         at=days, mean=three, lower=three, upper=three, unknown=three, dates=True
     )
-    assert ax.xaxis.get_major_formatter()(86_400, 0) == "1970-01-02"
+    ax.figure.draw_without_rendering()
+    years = {label.get_text() for label in ax.get_xticklabels()}
+    assert {"1970", "1971", "1972"} & years
 
 
 def test_a_plane_of_methods() -> None:

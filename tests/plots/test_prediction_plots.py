@@ -162,7 +162,7 @@ def test_metric_by_method_fills_the_best() -> None:
     filled = [line for line in low.get_lines() if line.get_markerfacecolor() == line.get_color()]
     assert [tuple(line.get_xydata()[0]) for line in filled] == [(1.5, 1.0)]
     np.testing.assert_allclose(labelled(low, "published").get_xydata(), [[1.6, 1.0]])
-    assert [text.get_text() for text in low.texts] == ["2.0 ± 0.1", "1.5", "3.0"]
+    assert [text.get_text() for text in low.texts] == ["2.00 ± 0.10", "1.50", "3.00"]
     high = plots.metric_by_method(scores, lower_is_better=False, metric="R²")
     assert high.get_xlabel() == "R², higher is better"
     best = [line for line in high.get_lines() if line.get_markerfacecolor() == line.get_color()]

@@ -14,6 +14,7 @@ import pytest
 
 from accord._wording import number, percent
 from accord.paper import reproduce
+from accord.plots.style import plain
 from accord.report import (
     compare_report,
     evaluate_report,
@@ -22,7 +23,6 @@ from accord.report import (
     reproduction_report,
     validate_report,
 )
-from accord.report.figures import plain
 from accord.workflows import (
     FeatureEffect,
     FitResult,
@@ -219,7 +219,8 @@ def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:
 
 
 def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
-    from accord.report import figures, panels
+    from accord.report import figures
+    from accord.report.fit import dependence_figures, level_panel
 
     endless = replace(fitted.held_out, upper=np.full(len(fitted.held_out), np.inf))
     assert "nan" not in figures.intervals(endless, target="price", wide=True).lower()
@@ -229,11 +230,11 @@ def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
         replace(one, upper=np.full(len(one.at), np.inf)) for one in fitted.dependence[:1]
     )
     result = replace(fitted, curves=(replace(usual, width=last), unusual), dependence=curves)
-    panel = panels.level_panel(result)
+    panel = level_panel(result)
     assert "NaN" not in json.dumps(panel)
     assert panel["levels"]["groups"][0]["width"][-1] == "∞"
     assert panel["levels"]["groups"][0]["places"]["width"][-1] == 100
-    assert "nan" not in panels.dependence_figures(result)[0][1].lower()
+    assert "nan" not in dependence_figures(result)[0][1].lower()
 
 
 def test_a_reproductions_page_holds_claims_tables_and_figures(tmp_path: Path) -> None:

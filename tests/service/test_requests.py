@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from test_predictions import ARROW, arrow_stream
 
 from accord.service import Limits, Service, read_key
-from accord.service.batching import Batcher
+from accord.service.service import Batcher
 from accord.tables import OptionError
 
 Records = list[dict[str, Any]]

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from accord.training import ACTIVATIONS, Architecture, StackedMLP, forward_rows
+from accord.training import ACTIVATIONS, Architecture, StackedMLP, forward_blocks, forward_rows
 
 MODULES = {
     "relu": torch.nn.ReLU,
@@ -71,6 +71,16 @@ def test_rows_shared_by_all_members():
     x = torch.randn(9, 4, dtype=torch.float64)
     shared = forward_rows(stack.weights, stack.biases, x, "relu")
     torch.testing.assert_close(shared, stack.forward(x.expand(3, 9, 4).clone()))
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
+@pytest.mark.parametrize("hidden", [(), (6, 5)])
+@pytest.mark.parametrize("n_rows", [0, 1, 32, 71])
+def test_rows_in_blocks(activation, hidden, n_rows):
+    stack = make_stack(Architecture(4, hidden, 2, activation))
+    x = torch.randn(n_rows, 4, dtype=torch.float64)
+    arguments = stack.weights, stack.biases, x, activation
+    torch.testing.assert_close(forward_blocks(*arguments), forward_rows(*arguments))
 
 
 def test_a_member_depends_on_its_seed_alone():

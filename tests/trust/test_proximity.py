@@ -58,6 +58,12 @@ def test_units_and_constant_features_do_not_matter():
     np.testing.assert_allclose(constant, plain, rtol=1e-12)
 
 
+def test_the_rounding_of_a_mean_of_many_is_no_scale():
+    """The mean of many equal numbers differs from them by more digits the more they are."""
+    x = np.column_stack([np.arange(3000.0), np.full(3000, 0.7)])
+    assert Proximity().fit(x).varying_.tolist() == [0]
+
+
 def test_only_constant_features_leave_no_distance():
     near = Proximity().fit(np.full((6, 2), 0.1))
     assert np.all(near.distance([[0.1, 0.1], [3.0, 4.0]]) == 0)

@@ -228,7 +228,7 @@ def test_the_three_answers(
 ) -> None:
     from accord.tabular import Expectation
     from accord.workflows import ColumnDrift, Drift
-    from accord.workflows.promise import promise_verdict
+    from accord.workflows.history import promise_verdict
 
     same = Drift((ColumnDrift("x", 0.0, 1.0, False),), None, 0.05, 0.05, 100)
     found = promise_verdict(history(*misses), batch("last"), Expectation(0.95, 0.9, 1.0, 2.0), same)

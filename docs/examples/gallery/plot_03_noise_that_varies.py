@@ -3,7 +3,7 @@ Noise that varies
 =================
 
 The noise of these data depends on x, and its true size is known. The model finds it without being
-told. Dotted: ±2σ of the truth.
+its size being given. Dotted: ±2σ of the truth.
 """
 
 import numpy as np

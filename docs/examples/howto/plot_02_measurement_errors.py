@@ -3,7 +3,7 @@ Measurement errors and rounding
 ===============================
 
 Two things are often known about a target: the error of the instrument, and the step to which it
-was rounded. Both can be told to the model.
+was rounded. Both can be given to the model.
 """
 
 import numpy as np

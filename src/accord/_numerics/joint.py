@@ -1,18 +1,25 @@
 """The probability that jointly normal outputs lie in a region, with gradients; holds in the tails.
 
 The errors are e = m + L z with z standard normal and L lower triangular. A region is a box, cut by
-ellipsoids about 0. The outputs are taken one after the other (Genz, 1992): given e₁ … e_{k−1}, the
-region leaves a section [low, high] of the line to e_k, and e_k is normal, so that
+ellipsoids about 0 and by what lies outside other regions. The outputs are taken one after the other
+(Genz, 1992): given e₁ … e_{k−1}, the region leaves a section [low, high] of the line to e_k, and
+e_k is normal, so that
 
     P = ∫ φ(e₁) ∫ φ(e₂ | e₁) … P(low ≤ e_D ≤ high | e₁ … e_{D−1}) … de₂ de₁,
 
 whose innermost integral is a closed form. The others are sums over points that are spread as a
 truncated normal, each divided by the density with which it was chosen. Points and that density
 count as constants: the derivative of the sum is the same sum of the integrand's derivative.
+
+Unions and complements are kept as disjoint regions, whose probabilities add up without a
+difference, so that no digits are lost. For a region holds e_k ∈ [low_k, high_k] for all k, the ends
+of the k-th section depending on the errors before. Its complement is therefore made of disjoint
+parts: e₁ … e_{k−1} in their sections, and e_k below (or above) its own. Each has sections again.
 """
 
+import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -35,11 +42,16 @@ _NODES = {1: (1, 1), 2: (32, 24), 3: (16, 12), 4: (10, 8), 5: (6, 5)}
 _FINER = {1: (1, 1), 2: (16, 32, 64, 128, 256, 512), 3: (12, 24, 48, 64), 4: (8, 12, 16), 5: (6, 8)}
 _FINE_ENOUGH = 1e-12  # error of a probability
 _POINTS = 2048  # of a net, in training
+_ASKED = (2048, 512)  # of nets of points that a rule is asked about: in the first region, in others
+_MOST_REGIONS = 500  # that a union may have
 _BLOCK = 2**21  # numbers held at a time
 
 
 class Region(NamedTuple):
-    """The errors that agree: lower ≤ e ≤ upper, and Σ_d (e_d/axis_d)² ≤ 1 for each ellipsoid.
+    """The errors that agree: lower ≤ e ≤ upper, Σ_d (e_d/axis_d)² ≤ 1 for each ellipsoid, and more.
+
+    ``outside`` holds parts of the complements of other regions: (region, k, above), the errors
+    whose first k are in that region's sections and the next is above (or below) its section.
 
     **Shape**: lower, upper and the semi-axes of each ellipsoid (*S, D); bounds may be infinite.
     """
@@ -47,15 +59,23 @@ class Region(NamedTuple):
     lower: Tensor
     upper: Tensor
     ellipsoids: tuple[Tensor, ...] = ()
+    outside: "tuple[tuple[Region, int, bool], ...]" = ()
 
     def cut(self, other: "Region") -> "Region":
         """The errors that agree under both."""
         lower = torch.maximum(self.lower, other.lower)
         upper = torch.minimum(self.upper, other.upper)
-        return Region(lower, upper, self.ellipsoids + other.ellipsoids)
+        ellipsoids, outside = self.ellipsoids + other.ellipsoids, self.outside + other.outside
+        return Region(lower, upper, ellipsoids, outside)
 
-    def take(self, rows: slice) -> "Region":
-        return Region(self.lower[rows], self.upper[rows], tuple(e[rows] for e in self.ellipsoids))
+    def map(self, change: Callable[[Tensor], Tensor]) -> "Region":
+        """The region with each of its tensors changed, always in the same order."""
+        return Region(
+            change(self.lower),
+            change(self.upper),
+            tuple(change(axes) for axes in self.ellipsoids),
+            tuple((region.map(change), k, above) for region, k, above in self.outside),
+        )
 
     def section(self, before: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
         """What is left to the next error, given those before; of width 0 where nothing is."""
@@ -65,7 +85,52 @@ class Region(NamedTuple):
             spent = sum(((e / axes[..., j]) ** 2 for j, e in enumerate(before)), torch.zeros(()))
             half = axes[..., k] * (1 - spent.to(axes)).clamp(min=0).sqrt()
             low, high = torch.maximum(low, -half), torch.minimum(high, half)
-        return low, torch.maximum(low, high)
+        for region, face, above in self.outside:
+            if k > face:
+                continue
+            other_low, other_high = region.section(before)
+            if k == face and above:
+                low = torch.maximum(low, other_high)
+            elif k == face:
+                high = torch.minimum(high, other_low)
+            else:
+                low, high = torch.maximum(low, other_low), torch.minimum(high, other_high)
+        empty = ~(low < high)  # at a finite place, whatever the bounds
+        return torch.where(empty, 0.0, low), torch.where(empty, 0.0, high)
+
+    def complement(self) -> "tuple[Region, ...]":
+        """All other errors, as disjoint regions."""
+        free = torch.full_like(self.lower, torch.inf)
+        faces = itertools.product(range(self.lower.shape[-1]), (False, True))
+        return tuple(
+            Region(-free, free, (), ((self, k, above),))
+            for k, above in faces
+            if not self._is_open(k, above)
+        )
+
+    def _is_open(self, k: int, above: bool) -> bool:
+        """Whether a face is known to be at infinity: nothing is beyond it."""
+        bound = self.upper if above else self.lower
+        return not (self.ellipsoids or self.outside) and bool(bound[..., k].isinf().all())
+
+
+class TooManyRegionsError(ValueError):
+    """A union has too many parts to integrate over each."""
+
+
+def check_few_regions(n_regions: int) -> None:
+    """Refuse a rule that comes apart into too many regions."""
+    if n_regions > _MOST_REGIONS:
+        raise TooManyRegionsError(
+            f"a rule must come apart into at most {_MOST_REGIONS} regions, got {n_regions}. "
+            "Join fewer rules, or write it as a callable."
+        )
+
+
+def cut_all(a: Sequence[Region], b: Sequence[Region]) -> tuple[Region, ...]:
+    """The errors in both unions of disjoint regions, as disjoint regions."""
+    check_few_regions(len(a) * len(b))
+    return tuple(x.cut(y) for x in a for y in b)
 
 
 class Points(NamedTuple):
@@ -94,7 +159,8 @@ def _gauss(n_outputs: int, n_nodes: int) -> Points:
     unit = np.stack(np.meshgrid(*[u] * axes, indexing="ij"), -1) if axes else np.zeros((1, 0))
     product = np.prod(np.meshgrid(*[w] * axes, indexing="ij"), axis=0) if axes else np.ones(1)
     return Points(
-        torch.from_numpy(unit.reshape(-1, axes)), torch.from_numpy(np.log(product.reshape(-1)))
+        torch.from_numpy(unit.reshape(product.size, axes)),
+        torch.from_numpy(np.log(product.reshape(-1))),
     )
 
 
@@ -119,26 +185,31 @@ def training_points(n_outputs: int, *, coarse: bool = False) -> Points:
 
 
 def normal_probability(
-    region: Region, shift: Tensor, cholesky: Tensor, *, n_points: int, seed: int
+    regions: Sequence[Region], shift: Tensor, cholesky: Tensor, *, n_points: int, seed: int
 ) -> tuple[Tensor, Tensor]:
-    """log P(m + L z in the region) and the error of P, without a gradient.
+    """log P(m + L z in one of the disjoint regions) and the error of P, without a gradient.
 
     Up to five outputs by products of Gauss rules, refined until they agree to 1e-12 or are as fine
     as they get: the error is the difference of the last two. Beyond, by ``n_points`` of a net, with
     the standard error over its shifts.
 
-    **Shape**: shift (N, D), cholesky (N, D, D), a region of N rows → (N,) each.
+    **Shape**: shift (N, D), cholesky (N, D, D), regions of N rows → (N,) each.
     """
-    d, parts = shift.shape[-1], []
+    d = shift.shape[-1]
     finest = _FINER[d][-1] ** (d - 1) if d in _FINER else n_points
     step = max(1, _BLOCK // finest)
+    parts = [(shift.new_full((1, len(shift)), -torch.inf), shift.new_zeros(1, len(shift)))]
     with torch.no_grad():
-        for start in range(0, len(shift), step):
-            rows = slice(start, start + step)
-            part = (region.take(rows), shift[rows], cholesky[rows])
-            parts.append(_refined(*part) if d in _FINER else _shifted(*part, n_points, seed))
-    log_p, error = (torch.cat(values) for values in zip(*parts, strict=True))
-    return log_p, error
+        for region in regions:
+            found = []
+            for start in range(0, len(shift), step):
+                rows = slice(start, start + step)
+                part = (region.map(lambda x, rows=rows: x[rows]), shift[rows], cholesky[rows])  # type: ignore[misc]
+                found.append(_refined(*part) if d in _FINER else _shifted(*part, n_points, seed))
+            log_p, error = (torch.cat(values)[None] for values in zip(*found, strict=True))
+            parts.append((log_p, error))
+    logs, errors = (torch.cat(values) for values in zip(*parts, strict=True))
+    return torch.logsumexp(logs, 0), errors.sum(0)
 
 
 def _refined(region: Region, shift: Tensor, cholesky: Tensor) -> tuple[Tensor, Tensor]:
@@ -187,6 +258,47 @@ def log_normal_density(shift: Tensor, cholesky: Tensor) -> Tensor:
     return -0.5 * squares - log_scales - shift.shape[-1] * _LOG_ROOT_2PI
 
 
+def log_normal_in_any(
+    regions: Sequence[Region], shift: Tensor, cholesky: Tensor, points: Points
+) -> Tensor:
+    """log P(m + L z in one of the disjoint regions), as `log_normal_in` gives it for each.
+
+    **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S).
+    """
+    if len(regions) == 1:
+        return log_normal_in(regions[0], shift, cholesky, points)
+    logs = [log_normal_in(region, shift, cholesky, points) for region in regions]
+    none = torch.full(shift.shape[:-1], -torch.inf, dtype=torch.float64, device=shift.device)
+    return _log_sum(torch.stack([none, *logs])[None])[0]
+
+
+Agrees = Callable[[Tensor], Tensor]
+"""Whether errors agree, for those of each point and row: (K, *S, D) → (K, *S)."""
+
+
+def log_normal_where(
+    agrees: Agrees,
+    regions: Sequence[Region],
+    shift: Tensor,
+    cholesky: Tensor,
+    *,
+    coarse: bool = False,
+) -> Tensor:
+    """log P(m + L z in one of the disjoint regions and agrees), by asking at points of nets.
+
+    Most of them are in the first region, which should be a small one around most of what agrees;
+    the others see to it that nothing is left out. In float64, differentiable by m and L.
+
+    **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S).
+    """
+    logs = []
+    for k, region in enumerate(regions):
+        n_points = _ASKED[min(k, 1)] // (2 if coarse else 1)
+        points = _sobol(shift.shape[-1] + 1, n_points)  # with a coordinate for the last output
+        logs.append(_log_by_group(region, shift, cholesky, points, agrees))
+    return _log_sum(torch.cat(logs)[None])[0] - math.log(_SHIFTS)
+
+
 def log_normal_in(region: Region, shift: Tensor, cholesky: Tensor, points: Points) -> Tensor:
     """log P(m + L z in the region), differentiable by m and L, in float64.
 
@@ -198,7 +310,13 @@ def log_normal_in(region: Region, shift: Tensor, cholesky: Tensor, points: Point
     return _log_sum(by_group[None])[0] - math.log(points.groups)
 
 
-def _log_by_group(region: Region, shift: Tensor, cholesky: Tensor, points: Points) -> Tensor:
+def _log_by_group(
+    region: Region,
+    shift: Tensor,
+    cholesky: Tensor,
+    points: Points,
+    agrees: Agrees | None = None,
+) -> Tensor:
     """The estimates of each group of points, (groups, *S)."""
     m, lower = shift.double(), cholesky.double()
     n, each = m.shape[-1], (-1, *(1 for _ in m.shape[:-1]))
@@ -209,7 +327,7 @@ def _log_by_group(region: Region, shift: Tensor, cholesky: Tensor, points: Point
     for k in range(n):
         center, scale = _conditional(m, lower, z)
         low, high = region.section(errors)
-        if k == n - 1:
+        if k == n - 1 and agrees is None:
             total = total + _log_section(low, high, center, scale)
             break
         with torch.no_grad():
@@ -218,6 +336,8 @@ def _log_by_group(region: Region, shift: Tensor, cholesky: Tensor, points: Point
         z.append((e - center) / scale)
         log_density = -_LOG_ROOT_2PI - z[-1].square() / 2 - torch.log(scale)
         total = total + log_density - log_chosen
+    if agrees is not None:
+        total = torch.where(agrees(torch.stack(errors, -1)), total, -torch.inf)
     size = len(unit) // points.groups
     total = total.expand(len(unit), *m.shape[:-1])
     return _log_sum(total.reshape(points.groups, size, *m.shape[:-1]))

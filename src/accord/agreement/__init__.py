@@ -1,7 +1,16 @@
 """When do a model and data agree? Rules of agreement, and the probability that they hold."""
 
 from accord.agreement.acceptance import Acceptance, acceptance
-from accord.agreement.closed_form import log_probability_in_family
+from accord.agreement.boolean import BooleanRule, Predicate, to_array
+from accord.agreement.closed_form import (
+    Known,
+    Sampled,
+    Side,
+    Uncertain,
+    log_probability_in_family,
+    pair_of,
+    side_of,
+)
 from accord.agreement.dataset_rules import (
     AreaAtMost,
     DatasetRule,
@@ -13,16 +22,17 @@ from accord.agreement.dataset_rules import (
 )
 from accord.agreement.intervals import Ends, Intervals
 from accord.agreement.joint_rules import (
+    Agreeing,
     AllWithin,
     EachOutput,
     JointRule,
     NormWithin,
-    region_for,
+    agreeing_errors,
 )
 from accord.agreement.parsing import parse_rule
 from accord.agreement.probability import Agreement, Outputs, probability_of_agreement
 from accord.agreement.quadrature import integrate
-from accord.agreement.rule import Predicate, Rule, as_rule, to_array
+from accord.agreement.rule import Rule, as_rule
 from accord.agreement.rules import (
     Asymmetric,
     AtLeast,
@@ -33,17 +43,18 @@ from accord.agreement.rules import (
     Within,
     WithinRelative,
 )
-from accord.agreement.sides import Known, Sampled, Side, Uncertain, pair_of, side_of
 from accord.agreement.tracing import Found, missed, search, trace
 
 __all__ = [
     "Acceptance",
+    "Agreeing",
     "Agreement",
     "AllWithin",
     "AreaAtMost",
     "Asymmetric",
     "AtLeast",
     "AtMost",
+    "BooleanRule",
     "DatasetRule",
     "EachOutput",
     "Ends",
@@ -69,6 +80,7 @@ __all__ = [
     "Within",
     "WithinRelative",
     "acceptance",
+    "agreeing_errors",
     "as_rule",
     "integrate",
     "log_probability_in_family",
@@ -76,7 +88,6 @@ __all__ = [
     "pair_of",
     "parse_rule",
     "probability_of_agreement",
-    "region_for",
     "search",
     "side_of",
     "to_array",

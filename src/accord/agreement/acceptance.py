@@ -17,10 +17,16 @@ from typing import final
 import torch
 from torch import Tensor
 
-from accord.agreement.closed_form import log_probability_of, reflected
+from accord.agreement.closed_form import (
+    Known,
+    Sampled,
+    Side,
+    Uncertain,
+    log_probability_of,
+    reflected,
+)
 from accord.agreement.intervals import INFINITY, Intervals
 from accord.agreement.rule import Rule
-from accord.agreement.sides import Known, Sampled, Side, Uncertain
 from accord.agreement.tracing import search
 from accord.distributions import Distribution
 

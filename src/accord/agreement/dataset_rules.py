@@ -1,25 +1,48 @@
-"""Agreement rules about the whole data set: a mean error, a share of the rows, an area.
+"""Agreement rules about the whole data set, and the probability that they hold.
 
 Such a rule looks at all predictions and all data of one joint draw at once, and combines with
 others of its kind by ``&``, ``|`` and ``~``. A rule about single rows enters it through `Share`.
+
+Rows of a distribution are independent; draws are joint, so that dependence between rows is kept
+when a model is given as draws. Closed forms: the number of rows that agree is a sum of independent
+yes/no variables, whose distribution is exact (Poisson binomial); the mean error of normal model and
+data is normal. Everything else is the share of joint draws under which the rule holds.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable
+from abc import abstractmethod
 from dataclasses import dataclass
+from functools import singledispatch
 from typing import Any, ClassVar, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from accord._checks import check_finite, check_non_negative, check_probability
+from accord._checks import check_finite, check_non_negative, check_probability, generator_from
 from accord._types import Bools, Floats
-from accord.agreement.rule import Both, Either, Predicate, Rule, as_rule, in_words, to_array
+from accord.agreement.boolean import (
+    Algebra,
+    BooleanRule,
+    Callback,
+    Conjunction,
+    Disjunction,
+    Negation,
+    Predicate,
+    bracketed,
+    in_words,
+)
+from accord.agreement.closed_form import Known, Pair, Sampled, Side, Uncertain
+from accord.agreement.routes import NoRoute, Options, Result, log_agreement_by_row
+from accord.agreement.rule import Rule, as_rule
 from accord.agreement.rules import Within
+from accord.agreement.tracing import binomial_error
+from accord.distributions import Normal
+
+_BLOCK = 2**22  # numbers drawn at a time
 
 
-class DatasetRule(ABC):
+class DatasetRule(BooleanRule["DatasetRule"]):
     """A Boolean statement about all predictions and all data together.
 
     **Shape**: y_hat and y (..., N), one answer for each leading index.
@@ -32,35 +55,12 @@ class DatasetRule(ABC):
         True
     """
 
-    over_all_rows: ClassVar[bool] = True
-
-    @abstractmethod
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        """One answer per leading index of arrays of one shape."""
-
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Bools:
-        """Whether all predictions together agree with all data."""
-        return self._holds(*np.broadcast_arrays(to_array(y_hat), to_array(y)))
+    _looks_at: ClassVar[str] = "over all rows"
+    _instead: ClassVar[str] = "Beside a rule over all rows, write Share(Within(0.5), 0.95)."
 
     @staticmethod
-    def from_callable(
-        function: Callable[[Floats, Floats], Any], *, name: str | None = None
-    ) -> "CustomOverall":
-        """A rule from ``function(y_hat, y) -> bool``, which takes arrays (..., N) to (...)."""
-        given = str(getattr(function, "__name__", type(function).__name__))
-        return CustomOverall(function, given if name is None else name)
-
-    def __and__(self, other: "DatasetRule") -> "AllOf":
-        return AllOf(self, _overall(other))
-
-    def __or__(self, other: "DatasetRule") -> "AnyOf":
-        return AnyOf(self, _overall(other))
-
-    def __invert__(self) -> "DatasetRule":
-        return self.rule if isinstance(self, Not) else Not(self)
+    def _algebra() -> "Algebra[DatasetRule]":
+        return Algebra(DatasetRule, AllOf, AnyOf, Not, CustomOverall)
 
 
 class Limit(DatasetRule):
@@ -91,7 +91,7 @@ class Limit(DatasetRule):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MeanAbsoluteErrorAtMost(Limit):
     """N⁻¹ Σ|ŷ − y| ≤ limit."""
 
@@ -107,7 +107,7 @@ class MeanAbsoluteErrorAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class MeanErrorWithin(Limit):
     """|N⁻¹ Σ(ŷ − y)| ≤ limit: no more bias than this."""
 
@@ -123,7 +123,7 @@ class MeanErrorWithin(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class SquaredErrorAtMost(Limit):
     """Σ(ŷ − y)² ≤ limit, the threshold on the squared error."""
 
@@ -139,7 +139,7 @@ class SquaredErrorAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class AreaAtMost(Limit):
     """∫|F̂(x) − F(x)| dx ≤ limit for the empirical cdfs of all predictions and of all data.
 
@@ -158,7 +158,7 @@ class AreaAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Share(DatasetRule):
     """At least a share of the rows agrees, each under a rule for single rows.
 
@@ -183,7 +183,7 @@ class Share(DatasetRule):
         return np.asarray(agreed >= self.least(y_hat.shape[-1]))
 
     def __str__(self) -> str:
-        inner = f"({self.rule})" if isinstance(self.rule, Both | Either) else str(self.rule)
+        inner = bracketed(as_rule(self.rule), 2)
         return f"{in_words(self.share, percent=True)} {inner}"
 
 
@@ -194,88 +194,153 @@ def ShareWithin(tolerance: Any, share: float = 0.95) -> Share:
 
 
 @final
-@dataclass(frozen=True)
-class CustomOverall(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class CustomOverall(Callback["DatasetRule"], DatasetRule):
     """Agreement as a Python callable decides; made by `DatasetRule.from_callable`."""
 
-    function: Callable[[Floats, Floats], Any]
-    name: str
+    _remedy: ClassVar[str] = "Reduce the last axis, as in error.mean(-1) <= 1."
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        answer = np.asarray(self.function(y_hat, y))
-        if answer.dtype != np.bool_ or answer.shape != y.shape[:-1]:
-            raise ValueError(
-                "an agreement rule over all rows must answer with one boolean for each leading "
-                f"index {y.shape[:-1]}, got {answer.dtype} of shape {answer.shape} from "
-                f"{self.name!r}. Reduce the last axis, as in error.mean(-1) <= 1."
-            )
-        return answer
-
-    def __str__(self) -> str:
-        return self.name
+    @staticmethod
+    def _answers(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[:-1]
 
 
 @final
-@dataclass(frozen=True, repr=False)
-class AllOf(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class AllOf(Conjunction["DatasetRule"], DatasetRule):
     """Agreement under two rules at once; made by ``&``."""
 
-    left: DatasetRule
-    right: DatasetRule
-
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) & self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{_bracketed(self.left, AnyOf)} and {_bracketed(self.right, AnyOf, AllOf)}"
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} & {self.right!r})"
-
 
 @final
-@dataclass(frozen=True, repr=False)
-class AnyOf(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class AnyOf(Disjunction["DatasetRule"], DatasetRule):
     """Agreement under at least one of two rules; made by ``|``."""
 
-    left: DatasetRule
-    right: DatasetRule
-
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) | self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{self.left} or {_bracketed(self.right, AnyOf)}"
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} | {self.right!r})"
-
 
 @final
-@dataclass(frozen=True, repr=False)
-class Not(DatasetRule):
+@dataclass(frozen=True, eq=False, repr=False)
+class Not(Negation["DatasetRule"], DatasetRule):
     """Agreement where another rule disagrees; made by ``~``."""
 
-    rule: DatasetRule
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return ~self.rule._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"not {_bracketed(self.rule, AnyOf, AllOf)}"
-
-    def __repr__(self) -> str:
-        return f"~{self.rule!r}"
-
-
-def _overall(rule: Any) -> DatasetRule:
-    if isinstance(rule, DatasetRule):
-        return rule
-    raise TypeError(
-        f"a rule over all rows combines with others of its kind, got {rule!r}. "
-        "Wrap a rule for single rows: Share(rule, 1.0) asks it of every row."
-    )
+def log_overall_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Result:
+    """log P(the rule holds), its error and the route, each of shape ()."""
+    method = options.method
+    if isinstance(pair.model, Known) and isinstance(pair.data, Known):
+        holds = rule(pair.model.values, pair.data.values)
+        return np.where(holds, 0.0, -np.inf), np.zeros(()), "closed form"
+    if method != "monte carlo" and not _any_draws(pair):
+        exact = log_exact_agreement(rule, pair, options)
+        if exact is not None:
+            return exact
+    if method in ("closed form", "quadrature"):
+        raise NoRoute(method, rule)
+    held, total, effective = _count(pair, rule, options)
+    share = np.asarray(held / total)
+    with np.errstate(divide="ignore"):
+        return np.log(share), binomial_error(share, effective), "monte carlo"
 
 
-def _bracketed(rule: DatasetRule, *weaker: type[DatasetRule]) -> str:
-    return f"({rule})" if isinstance(rule, weaker) else str(rule)
+def _any_draws(pair: Pair) -> bool:
+    return isinstance(pair.model, Sampled) or isinstance(pair.data, Sampled)
+
+
+@singledispatch
+def log_exact_agreement(rule: DatasetRule, pair: Pair, options: Options) -> Result | None:
+    """The probability without draws; None where it has no such form.
+
+    A rule that has one registers it: ``@log_exact_agreement.register``.
+    """
+    return None
+
+
+@log_exact_agreement.register
+def _exact_share(rule: Share, pair: Pair, options: Options) -> Result | None:
+    """P(at least k rows agree), from the probability of each."""
+    row_rule = as_rule(rule.rule).flattened((pair.n,))
+    # sampled rows would not be exact: not worth drawing
+    few = options._replace(sampling=options.sampling._replace(n_samples=1))
+    log_p, error, route = log_agreement_by_row(pair, row_rule, few)
+    if route == "monte carlo":
+        return None
+    tail = poisson_binomial_tail(np.exp(log_p), rule.least(pair.n))
+    with np.errstate(divide="ignore"):
+        # One row's probability changes the tail by at most as much.
+        return np.log(np.asarray(tail)), np.asarray(error.sum()), route
+
+
+def poisson_binomial_tail(p: Floats, least: int) -> float:
+    """P(at least ``least`` successes) of independent trials with probabilities p.
+
+    By the recurrence over the trials, in which only positive terms are added.
+
+    >>> poisson_binomial_tail(np.array([0.5, 0.5]), 1)
+    0.75
+    """
+    counts = np.zeros(len(p) + 1)
+    counts[0] = 1.0
+    for n, chance in enumerate(p, start=1):
+        counts[1 : n + 1] = counts[1 : n + 1] * (1 - chance) + counts[:n] * chance
+        counts[0] *= 1 - chance
+    return float(min(1.0, counts[least:].sum()))
+
+
+@log_exact_agreement.register
+def _exact_mean(rule: MeanErrorWithin, pair: Pair, options: Options) -> Result | None:
+    """Mean error of independent normal rows: N(mean of the differences, Σ(σ² + s²)/N²)."""
+    if options.method == "quadrature":
+        return None
+    model, data = _normal_moments(pair.model), _normal_moments(pair.data)
+    if model is None or data is None:
+        return None
+    mean = (model[0] - data[0]).mean()
+    std = torch.sqrt((model[1] + data[1]).sum()) / pair.n
+    log_p = Normal(float(mean), float(std)).log_within_prob(0.0, rule.limit)
+    return np.asarray(log_p), np.zeros(()), "closed form"
+
+
+def _normal_moments(side: Side) -> tuple[Tensor, Tensor] | None:
+    match side:
+        case Known(values):
+            return values, torch.zeros_like(values)
+        case Uncertain(law):
+            normal = law.as_normal()
+            if normal is not None:
+                return torch.as_tensor(normal.mean), torch.as_tensor(normal.variance)
+    return None
+
+
+def _count(pair: Pair, rule: DatasetRule, options: Options) -> tuple[int, int, int]:
+    """Joint draws under which the rule holds, all of them, and how many of them are independent."""
+    sizes = [len(s.draws) for s in (pair.model, pair.data) if isinstance(s, Sampled)]
+    # Every given draw is used equally often; with exact data once is all there is to learn.
+    once = sizes and not any(isinstance(s, Uncertain) for s in (pair.model, pair.data))
+    first = sizes[0] if sizes else 1
+    sampling = options.sampling
+    repeats = 1 if once and len(sizes) == 1 else -(-max(sampling.n_samples, first) // first)
+    total = first * repeats
+    rng = generator_from(sampling.random_state)
+    step = max(1, _BLOCK // pair.n)
+    held = 0
+    for start in range(0, total, step):
+        index = np.arange(start, min(start + step, total))
+        y_hat = _joint_draws(pair.model, index, rng, in_order=True)
+        y = _joint_draws(pair.data, index, rng, in_order=not isinstance(pair.model, Sampled))
+        held += int(rule(y_hat, y).sum())
+    return held, total, min([total, *sizes])
+
+
+def _joint_draws(
+    side: Side,
+    index: NDArray[np.int64],
+    rng: np.random.Generator | np.random.RandomState,
+    *,
+    in_order: bool,
+) -> Floats:
+    match side:
+        case Known(values):
+            return np.broadcast_to(values.numpy(), (len(index), len(values)))
+        case Sampled(draws):
+            chosen = index % len(draws) if in_order else rng.choice(len(draws), size=len(index))
+            return draws[chosen].numpy()
+    return np.asarray(side.law.sample(len(index), random_state=rng))

@@ -4,33 +4,49 @@ Such a rule looks at the vectors ŷ and y of a row, and combines with others of 
 ``|`` and ``~``. A rule about one output enters it through `EachOutput`.
 """
 
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
-from typing import Any, ClassVar, final
+import itertools
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple, final
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import check_finite, check_positive
-from accord._numerics import Region
+from accord._numerics import Region, check_few_regions, cut_all
 from accord._types import Bools, Floats
-from accord.agreement.rule import (
+from accord.agreement.boolean import (
+    Algebra,
+    BooleanRule,
+    Callback,
+    Conjunction,
+    Disjunction,
+    Negation,
     Parameter,
     Predicate,
-    Rule,
-    as_rule,
     equal,
     in_code,
     set_parameter,
     set_tolerance,
     to_array,
 )
+from accord.agreement.rule import Rule, as_rule
+from accord.agreement.rules import Inside
+
+_LOOKED_AT = 1024  # points at which agreement is looked for
+_REACH, _HALVINGS = 16.0, 24.0  # from how far, in units of the scale, down to what share of that
+_WIDER = 0.1  # of its width on either side, since agreement ends between two points
+_BLOCK = 2**21  # numbers held at a time
 
 
-class JointRule(ABC):
+Regions = tuple[Region, ...]
+"""Disjoint sets of errors."""
+
+
+class JointRule(BooleanRule["JointRule"]):
     """A Boolean statement about a vector of predictions and a vector of data.
 
     **Shape**: y_hat and y (..., D), one answer for each leading index.
@@ -43,7 +59,13 @@ class JointRule(ABC):
         'all within 0.5, 0.1 or norm within 0.2'
     """
 
-    over_outputs: ClassVar[bool] = True
+    _looks_at: ClassVar[str] = "over several outputs"
+    _instead: ClassVar[str] = "Train on it with JointBVMRegressor or JointAgreementLoss."
+    _axes: ClassVar[int] = 1
+
+    @staticmethod
+    def _algebra() -> "Algebra[JointRule]":
+        return Algebra(JointRule, JointBoth, JointEither, JointNot, CustomJoint)
 
     @property
     @abstractmethod
@@ -51,48 +73,15 @@ class JointRule(ABC):
         """Whether the rule looks at ŷ − y alone."""
 
     @abstractmethod
-    def region(self, y: Tensor) -> Region | None:
-        """The errors ŷ − y that agree with y (N, D), as a box cut by ellipsoids; None if no such.
+    def regions(self, y: Tensor) -> Regions | None:
+        """The errors ŷ − y that agree with y (N, D), as disjoint regions; None if no such.
 
         In float64, with a row for each row of y.
         """
 
     @abstractmethod
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        """One answer per leading index of arrays of one shape."""
-
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Bools:
-        """Whether each vector of predictions agrees with its data."""
-        return self._holds(*np.broadcast_arrays(to_array(y_hat), to_array(y)))
-
-    @staticmethod
-    def from_callable(
-        function: Callable[[Floats, Floats], Any], *, name: str | None = None
-    ) -> "CustomJoint":
-        """A rule from ``function(y_hat, y) -> bool``, which takes arrays (..., D) to (...)."""
-        given = str(getattr(function, "__name__", type(function).__name__))
-        return CustomJoint(function, given if name is None else name)
-
-    def __and__(self, other: "JointRule") -> "JointBoth":
-        return JointBoth(self, _joint(other))
-
-    def __or__(self, other: "JointRule") -> "JointEither":
-        return JointEither(self, _joint(other))
-
-    def __invert__(self) -> "JointRule":
-        return self.rule if isinstance(self, JointNot) else JointNot(self)
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        names = [field.name for field in fields(self)]  # type: ignore[arg-type]  # a dataclass
-        return all(equal(getattr(self, name), getattr(other, name)) for name in names)
-
-    def __hash__(self) -> int:
-        return hash((type(self), repr(self)))
+    def outside(self, y: Tensor) -> Regions | None:
+        """All other errors, in the same form."""
 
 
 @final
@@ -111,9 +100,12 @@ class AllWithin(JointRule):
     def __post_init__(self) -> None:
         set_tolerance(self, "tolerance")
 
-    def region(self, y: Tensor) -> Region:
+    def regions(self, y: Tensor) -> Regions:
         eps = _for_outputs(self.tolerance, "tolerance", y)
-        return Region(-eps, eps)
+        return (Region(-eps, eps),)
+
+    def outside(self, y: Tensor) -> Regions:
+        return self.regions(y)[0].complement()
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         within: Bools = np.abs(y_hat - y) <= to_array(self.tolerance)
@@ -149,10 +141,13 @@ class NormWithin(JointRule):
         check_positive("scale", self.scale)
         check_finite("scale", self.scale)
 
-    def region(self, y: Tensor) -> Region:
+    def regions(self, y: Tensor) -> Regions:
         axes = self.radius * _for_outputs(self.scale, "scale", y)
         free = torch.full_like(axes, torch.inf)
-        return Region(-free, free, (axes,))
+        return (Region(-free, free, (axes,)),)
+
+    def outside(self, y: Tensor) -> Regions:
+        return self.regions(y)[0].complement()
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         errors = (y_hat - y) / to_array(self.scale)
@@ -201,22 +196,22 @@ class EachOutput(JointRule):
         """The rules of the outputs."""
         return [as_rule(rule) for rule in self.rules]
 
-    def region(self, y: Tensor) -> Region | None:
+    def regions(self, y: Tensor) -> Regions | None:
         self._check_outputs(y.shape[-1])
-        found = [
-            rule.intervals(column) for rule, column in zip(self.each(), y.double().mT, strict=True)
-        ]
-        if any(part is None or len(part.lower) != 1 for part in found):
-            return None
-        bounds = [
-            (part.lower[0], part.upper[0])
-            if part.anchored
-            else (part.lower[0] - column, part.upper[0] - column)
-            for part, column in zip(found, y.double().mT, strict=True)
-            if part is not None
-        ]
-        lower, upper = (torch.stack(side, -1) for side in zip(*bounds, strict=True))
-        return Region(lower, upper)
+        return _boxes(self.each(), y.double())
+
+    def outside(self, y: Tensor) -> Regions | None:
+        """The first output that disagrees is the first, the second, …"""
+        self._check_outputs(y.shape[-1])
+        rules = self.each()
+        found: list[Region] = []
+        for k, rule in enumerate(rules):
+            rest = [Inside(-np.inf, np.inf)] * (len(rules) - k - 1)
+            boxes = _boxes([*rules[:k], ~rule, *rest], y.double())
+            if boxes is None:
+                return None
+            found.extend(boxes)
+        return tuple(found)
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         self._check_outputs(y.shape[-1])
@@ -239,131 +234,130 @@ class EachOutput(JointRule):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class CustomJoint(JointRule):
+class CustomJoint(Callback["JointRule"], JointRule):
     """Agreement as a Python callable decides; made by `JointRule.from_callable`."""
 
-    function: Callable[[Floats, Floats], Any]
-    name: str
     of_difference: ClassVar[bool] = False
+    _remedy: ClassVar[str] = "Reduce the last axis, as in (abs(y_hat - y) <= 1).all(-1)."
 
-    def region(self, y: Tensor) -> None:
+    @staticmethod
+    def _answers(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape[:-1]
+
+    def regions(self, y: Tensor) -> None:
         return None
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        answer = np.asarray(self.function(y_hat, y))
-        if answer.dtype != np.bool_ or answer.shape != y.shape[:-1]:
-            raise ValueError(
-                "an agreement rule over several outputs must answer with one boolean for each "
-                f"leading index {y.shape[:-1]}, got {answer.dtype} of shape {answer.shape} from "
-                f"{self.name!r}. Reduce the last axis, as in (abs(y_hat - y) <= 1).all(-1)."
-            )
-        return answer
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"JointRule.from_callable(..., name={self.name!r})"
+    def outside(self, y: Tensor) -> None:
+        return None
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class JointBoth(JointRule):
+class JointBoth(Conjunction["JointRule"], JointRule):
     """Agreement under two rules at once; made by ``&``."""
 
-    left: JointRule
-    right: JointRule
-
     @property
     def of_difference(self) -> bool:
         return self.left.of_difference and self.right.of_difference
 
-    def region(self, y: Tensor) -> Region | None:
-        left, right = self.left.region(y), self.right.region(y)
-        return None if left is None or right is None else left.cut(right)
+    def regions(self, y: Tensor) -> Regions | None:
+        return _in_both(self.left.regions(y), self.right.regions(y))
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) & self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{_bracketed(self.left, JointEither)} and {_bracketed(self.right, JointEither)}"
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} & {self.right!r})"
+    def outside(self, y: Tensor) -> Regions | None:
+        only_left = _in_both(self.left.regions(y), self.right.outside(y))
+        return _together(self.left.outside(y), only_left)
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class JointEither(JointRule):
+class JointEither(Disjunction["JointRule"], JointRule):
     """Agreement under at least one of two rules; made by ``|``."""
 
-    left: JointRule
-    right: JointRule
-
     @property
     def of_difference(self) -> bool:
         return self.left.of_difference and self.right.of_difference
 
-    def region(self, y: Tensor) -> None:
-        return None
+    def regions(self, y: Tensor) -> Regions | None:
+        only_right = _in_both(self.left.outside(y), self.right.regions(y))
+        return _together(self.left.regions(y), only_right)
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) | self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{self.left} or {self.right}"
-
-    def __repr__(self) -> str:
-        return f"({self.left!r} | {self.right!r})"
+    def outside(self, y: Tensor) -> Regions | None:
+        return _in_both(self.left.outside(y), self.right.outside(y))
 
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class JointNot(JointRule):
+class JointNot(Negation["JointRule"], JointRule):
     """Agreement where another rule disagrees; made by ``~``."""
-
-    rule: JointRule
 
     @property
     def of_difference(self) -> bool:
         return self.rule.of_difference
 
-    def region(self, y: Tensor) -> None:
-        return None
+    def regions(self, y: Tensor) -> Regions | None:
+        return self.rule.outside(y)
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return ~self.rule._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"not {_bracketed(self.rule, JointBoth, JointEither)}"
-
-    def __repr__(self) -> str:
-        return f"~{self.rule!r}"
+    def outside(self, y: Tensor) -> Regions | None:
+        return self.rule.regions(y)
 
 
-def region_for(rule: JointRule, target: Tensor) -> Region:
-    """The errors that agree with targets (N, D); an error where the rule has no such form."""
-    region = rule.region(target.detach())
-    if region is None:
-        raise ValueError(
-            "a rule to train on must be a box cut by ellipsoids, got "
-            f"{rule!r}. Join AllWithin, NormWithin and EachOutput with &, and use "
-            "probability_of_agreement to judge a model by any other rule."
-        )
-    if not bool((region.upper > region.lower).all()):
+class Agreeing(NamedTuple):
+    """The errors that agree with some rows, in the form in which a loss integrates over them.
+
+    ``asked`` is None where they fill the disjoint ``regions``; else it is the rule to be asked at
+    every point, and the regions fill all space: the first holds most of what agrees.
+    """
+
+    regions: Regions
+    asked: JointRule | None
+
+
+def agreeing_errors(rule: JointRule, y: Tensor, scale: Tensor) -> Agreeing:
+    """The errors that agree with targets, as disjoint regions or by asking a callable.
+
+    Args:
+        rule: a rule over several outputs.
+        y: the targets.
+        scale: about how large errors are, to look for agreement up to some times as far.
+
+    **Shape**: y and scale (N, D).
+    """
+    regions = rule.regions(y)
+    if regions is None:
+        box = _box_around(rule, y.double(), scale.double())
+        return Agreeing((box, *box.complement()), rule)
+    filled = [(region.upper > region.lower).all(-1) for region in regions]
+    if not filled or not bool(torch.stack(filled).any(0).all()):
         raise ValueError(
             "a rule to train on must allow some error of every output, got a width of 0 in "
             f"{rule!r}. Use a small positive tolerance."
         )
-    return region
+    return Agreeing(regions, None)
 
 
-def _joint(rule: Any) -> JointRule:
-    if isinstance(rule, JointRule):
-        return rule
-    raise TypeError(
-        f"a rule over several outputs combines with others of its kind, got {rule!r}. "
-        "Wrap rules for single outputs: EachOutput([Within(0.5), AtLeast()])."
+def _in_both(a: Regions | None, b: Regions | None) -> Regions | None:
+    return None if a is None or b is None else cut_all(a, b)
+
+
+def _together(a: Regions | None, b: Regions | None) -> Regions | None:
+    return None if a is None or b is None else a + b
+
+
+def _boxes(rules: Sequence[Rule], y: Tensor) -> Regions | None:
+    """The errors that agree with each output's rule: a box for each choice of their intervals."""
+    ends: list[list[tuple[Tensor, Tensor]]] = []
+    for rule, column in zip(rules, y.mT, strict=True):
+        found = rule.intervals(column)
+        if found is None:
+            return None
+        empty, origin = found.lower > found.upper, 0.0 if found.anchored else column
+        lower = torch.where(empty, 0.0, found.lower - origin)
+        upper = torch.where(empty, 0.0, found.upper - origin)
+        ends.append(list(zip(lower, upper, strict=True)))
+    check_few_regions(math.prod(map(len, ends)))
+    return tuple(
+        Region(*(torch.stack(side, -1) for side in zip(*chosen, strict=True)))  # type: ignore[arg-type]
+        for chosen in itertools.product(*ends)
     )
 
 
@@ -385,5 +379,31 @@ def _listed(value: Parameter) -> str:
     return ", ".join(f"{number:.12g}" for number in np.atleast_1d(array))
 
 
-def _bracketed(rule: JointRule, *weaker: type[JointRule]) -> str:
-    return f"({rule})" if isinstance(rule, weaker) else str(rule)
+def _box_around(rule: JointRule, y: Tensor, scale: Tensor) -> Region:
+    """A box around the errors that agree, as far as points at all distances from 0 show.
+
+    Each coordinate has a distance of its own, from 16 scales down to their 2⁻²⁴-th part. It need
+    not hold all that agrees: the rest is found by the points outside it. But where no point agrees,
+    later ones will hardly meet what does, and the rule is refused.
+    """
+    rng = np.random.default_rng(0)
+    shape = (_LOOKED_AT, y.shape[1])
+    sign = rng.choice([-1.0, 1.0], shape)
+    offsets = _REACH * sign * 2.0 ** (-_HALVINGS * rng.random(shape))
+    lower, upper = np.empty(y.shape), np.empty(y.shape)
+    step = max(1, _BLOCK // offsets.size)
+    for start in range(0, len(y), step):
+        rows = slice(start, start + step)
+        errors = offsets[:, None] * scale[rows].numpy()
+        agrees = rule(errors + y[rows].numpy(), y[rows])[..., None]
+        lower[rows] = np.where(agrees, errors, np.inf).min(0)
+        upper[rows] = np.where(agrees, errors, -np.inf).max(0)
+    missing = np.flatnonzero(lower[:, 0] > upper[:, 0])
+    if missing.size:
+        raise ValueError(
+            f"a callable must agree with some of {_LOOKED_AT:,} predictions at all distances from "
+            f"a target, got none for row {missing[0]} under {rule!r}. Write it with AllWithin, "
+            "NormWithin and EachOutput, joined by &, | and ~."
+        )
+    room = _WIDER * np.where(upper > lower, upper - lower, np.abs(lower))
+    return Region(torch.from_numpy(lower - room), torch.from_numpy(upper + room))

@@ -10,14 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from scipy.stats import qmc
 from torch import Tensor
 
 from accord._checks import RandomState, generator_from
 from accord._types import Floats
-from accord.agreement.closed_form import log_probability_of, reflected
+from accord.agreement.closed_form import (
+    Known,
+    Pair,
+    Sampled,
+    Side,
+    Uncertain,
+    log_probability_of,
+    reflected,
+)
 from accord.agreement.rule import Rule
-from accord.agreement.sides import Known, Pair, Sampled, Side, Uncertain
 from accord.agreement.tracing import binomial_error
 from accord.distributions import Distribution
 
@@ -131,6 +137,8 @@ def _from_shifts(means: Floats, pair: Pair, rule: Rule, n_points: int) -> Estima
 def _sobol(n_axes: int, sampling: Sampling) -> Floats:
     """Sobol points, shifted at random modulo 1 as often as `SHIFTS` says, (points, axes)."""
     exponent = int(np.ceil(np.log2(max(1, sampling.n_samples / SHIFTS))))
+    from scipy.stats import qmc  # a second to import, which a prediction can do without
+
     net = qmc.Sobol(max(1, n_axes), scramble=False).random_base2(exponent)
     rng = generator_from(sampling.random_state)
     shifts = rng.uniform(size=(SHIFTS, 1, net.shape[1]))

@@ -10,14 +10,14 @@ from torch import Tensor
 
 from accord._checks import RandomState, check_choice, check_count
 from accord._types import Floats
-from accord.agreement.dataset_rules import DatasetRule
+from accord.agreement.boolean import Predicate
+from accord.agreement.closed_form import pair_of
+from accord.agreement.dataset_rules import DatasetRule, log_overall_agreement
 from accord.agreement.joint_rules import JointRule
 from accord.agreement.monte_carlo import Sampling
-from accord.agreement.overall import log_overall_agreement
 from accord.agreement.routes import Method, Options, Route, log_agreement_by_row
-from accord.agreement.rule import Predicate, Rule, as_rule
+from accord.agreement.rule import Rule, as_rule
 from accord.agreement.several_outputs import log_agreement_of_outputs, several_of
-from accord.agreement.sides import pair_of
 from accord.distributions import Distribution, JointDistribution
 
 Outputs = Distribution | ArrayLike | Tensor

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-from accord.agreement.closed_form import log_probability_of, reflected
+from accord.agreement.closed_form import Known, Pair, Uncertain, log_probability_of, reflected
 from accord.agreement.intervals import INFINITY, Intervals
 from accord.agreement.rule import Rule
-from accord.agreement.sides import Known, Pair, Uncertain
 from accord.agreement.tracing import missed, search, search_grid, trace_on
 from accord.distributions import Distribution
 

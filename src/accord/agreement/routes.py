@@ -6,11 +6,10 @@ import numpy as np
 import torch
 
 from accord._types import Floats
-from accord.agreement.closed_form import log_closed_form
+from accord.agreement.closed_form import Pair, Uncertain, log_closed_form
 from accord.agreement.monte_carlo import Sampling, average_over_draws, quasi_monte_carlo
 from accord.agreement.quadrature import log_quadrature, needs_tracing
 from accord.agreement.rule import Rule
-from accord.agreement.sides import Pair, Uncertain
 
 _ROWS = 256  # rows integrated at a time
 _ROWS_TRACED = 8

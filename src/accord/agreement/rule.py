@@ -1,4 +1,4 @@
-"""What an agreement rule is, and how rules combine.
+"""Agreement rules about one prediction and one datum, and how they combine.
 
 A rule is the Boolean B(ŷ, y) of the probability of agreement
 
@@ -10,95 +10,32 @@ Python callable answers only the first. Rules combine with ``&``, ``|`` and ``~`
 themselves in the words that `accord.agreement.parse_rule` reads.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
 from torch import Tensor
 
-from accord._checks import check_finite, check_fits, check_floating, check_non_negative
-from accord._types import Bools, Floats
+from accord._checks import check_fits
+from accord._types import Floats
+from accord.agreement.boolean import (
+    Algebra,
+    BooleanRule,
+    Callback,
+    Conjunction,
+    Disjunction,
+    Negation,
+    Predicate,
+)
 from accord.agreement.intervals import Intervals
-
-Parameter = float | Floats | Tensor
-"""A rule's number: one for all rows, or one per row."""
-
-
-def set_parameter(rule: Any, name: str) -> None:
-    """Store an argument of a frozen rule as a float, a float64 array, or the tensor it was."""
-    value = getattr(rule, name)
-    check_floating(name, value)
-    if not isinstance(value, Tensor):
-        value = np.array(value, dtype=np.float64)
-        value = float(value) if value.ndim == 0 else value
-    object.__setattr__(rule, name, value)
-
-
-def set_tolerance(rule: Any, name: str, *, finite: bool = True) -> None:
-    """Store an argument that must not be negative."""
-    set_parameter(rule, name)
-    value = getattr(rule, name)
-    check_non_negative(name, value, remedy="Use Exact() for exact agreement.")
-    if finite:
-        check_finite(name, value, remedy="Use AtLeast() or AtMost() for a one-sided rule.")
-
-
-def as_rows(value: Parameter, name: str, y: Tensor) -> Tensor:
-    """The parameter as a tensor that fits the data."""
-    if isinstance(value, float):
-        return y.new_tensor(value)
-    check_fits("data", y, tuple(value.shape), owner=name)
-    return value.to(y) if isinstance(value, Tensor) else y.new_tensor(value)
-
-
-def as_array(value: Parameter, name: str, y: Floats) -> Floats:
-    """The parameter as an array that fits the data."""
-    array = to_array(value)
-    check_fits("data", y, array.shape, owner=name)
-    return array
-
-
-def to_array(value: ArrayLike | Tensor) -> Floats:
-    """Numbers as a float64 array, cut from any graph."""
-    if isinstance(value, Tensor):
-        value = value.detach().cpu().numpy()
-    return np.asarray(value, dtype=np.float64)
-
-
-def in_words(value: Parameter, *, percent: bool = False) -> str:
-    """A number as `parse_rule` reads it; per-row numbers by their range."""
-    array = to_array(value) * (100 if percent else 1)
-    unit = "%" if percent else ""
-    if array.ndim == 0:
-        return f"{float(array):.12g}{unit}"
-    return f"{array.min():.12g}{unit}…{array.max():.12g}{unit} ({array.size} rows)"
-
-
-def in_code(value: Parameter) -> str:
-    """A number as Python reads it; per-row numbers shortened."""
-    if isinstance(value, float):
-        return repr(value)
-    return np.array2string(to_array(value), precision=6, threshold=6, edgeitems=2, separator=", ")
-
-
-def equal(a: Any, b: Any) -> bool:
-    """Whether two fields of a rule are the same value."""
-    if isinstance(a, float | np.ndarray | Tensor) and isinstance(b, float | np.ndarray | Tensor):
-        return bool(np.array_equal(to_array(a), to_array(b)))
-    return bool(a == b)
-
 
 Dependence = Literal["difference", "prediction", "both"]
 """What a rule looks at: ŷ − y alone, ŷ alone, or both."""
 
-Predicate = Callable[[Floats, Floats], Any]
-"""A Python callable that decides agreement, elementwise."""
 
-
-class Rule(ABC):
+class Rule(BooleanRule["Rule"]):
     """A Boolean statement about a prediction and a datum.
 
     Example:
@@ -113,6 +50,16 @@ class Rule(ABC):
         >>> str(Within(0.5) | Rule.from_callable(lambda y_hat, y: y_hat > 9, name="over nine"))
         'within 0.5 or over nine'
     """
+
+    _looks_at: ClassVar[str] = "for single rows"
+    _instead: ClassVar[str] = (
+        "Wrap a rule for single rows: EachOutput([Within(0.5), AtLeast()]) for the outputs of a "
+        "row, Share(Within(0.5), 1.0) for all rows."
+    )
+
+    @staticmethod
+    def _algebra() -> "Algebra[Rule]":
+        return Algebra(Rule, Both, Either, Negated, Custom)
 
     @property
     @abstractmethod
@@ -130,29 +77,6 @@ class Rule(ABC):
 
         **Shape**: y (*S) → bounds (K, *S).
         """
-
-    @abstractmethod
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        """B(ŷ, y), elementwise on arrays that broadcast."""
-
-    @abstractmethod
-    def __str__(self) -> str: ...
-
-    def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Bools:
-        """Whether each pair agrees."""
-        return self._holds(to_array(y_hat), to_array(y))
-
-    @staticmethod
-    def from_callable(function: Predicate, *, name: str | None = None) -> "Custom":
-        """A rule from ``function(y_hat, y) -> bool``, which must work elementwise on arrays."""
-        return Custom(function, name if name is not None else _name_of(function))
-
-    @property
-    def per_row(self) -> bool:
-        """Whether any of its numbers is one per row, in any of its parts."""
-        values = [getattr(self, name) for name in self._field_names()]
-        parts = any(value.per_row for value in values if isinstance(value, Rule))
-        return parts or any(isinstance(v, np.ndarray | Tensor) and v.ndim > 0 for v in values)
 
     def take(self, rows: Any) -> Self:
         """The rule for selected rows: per-row numbers are indexed, others stay."""
@@ -180,77 +104,32 @@ class Rule(ABC):
                 changed[name] = change(value)
         return replace(self, **changed)  # type: ignore[type-var]  # every final rule is a dataclass
 
-    def _field_names(self) -> list[str]:
-        return [field.name for field in fields(self)]  # type: ignore[arg-type]  # as above
-
-    def __and__(self, other: "Rule | Predicate") -> "Both":
-        return Both(self, as_rule(other))
-
-    def __rand__(self, other: Predicate) -> "Both":
-        return Both(as_rule(other), self)
-
-    def __or__(self, other: "Rule | Predicate") -> "Either":
-        return Either(self, as_rule(other))
-
-    def __ror__(self, other: Predicate) -> "Either":
-        return Either(as_rule(other), self)
-
-    def __invert__(self) -> "Rule":
-        return self.rule if isinstance(self, Negated) else Negated(self)
-
-    def __eq__(self, other: object) -> bool:
-        if type(self) is not type(other):
-            return NotImplemented
-        return all(equal(getattr(self, name), getattr(other, name)) for name in self._field_names())
-
-    def __hash__(self) -> int:
-        return hash((type(self), repr(self)))
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Custom(Rule):
+class Custom(Callback["Rule"], Rule):
     """Agreement as a Python callable decides; made by `Rule.from_callable`."""
 
-    function: Predicate
-    name: str
     depends_on: ClassVar[Dependence] = "both"
     is_density: ClassVar[bool] = False
+    _remedy: ClassVar[str] = "Write it with elementwise comparisons of both arrays."
+
+    @staticmethod
+    def _answers(shape: tuple[int, ...]) -> tuple[int, ...]:
+        return shape
 
     def intervals(self, y: Tensor) -> None:
         return None
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        # Broadcast first: a callable that looks at one side only still answers for every pair.
-        y_hat, y = np.broadcast_arrays(y_hat, y)
-        answer, shape = np.asarray(self.function(y_hat, y)), y.shape
-        if answer.dtype != np.bool_ or answer.shape != shape:
-            raise ValueError(
-                f"an agreement rule must answer with booleans of shape {shape}, got "
-                f"{answer.dtype} of shape {answer.shape} from {self.name!r}. "
-                "Write it with elementwise comparisons of both arrays."
-            )
-        return answer
-
-    def __str__(self) -> str:
-        return self.name
-
-    def __repr__(self) -> str:
-        return f"Rule.from_callable(..., name={self.name!r})"
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Both(Rule):
+class Both(Conjunction["Rule"], Rule):
     """Agreement under two rules at once; made by ``&``."""
-
-    left: Rule
-    right: Rule
 
     @property
     def depends_on(self) -> Dependence:
-        left, right = self.left.depends_on, self.right.depends_on
-        return left if left == right else "both"
+        return _of_both(self.left, self.right)
 
     @property
     def is_density(self) -> bool:
@@ -260,29 +139,15 @@ class Both(Rule):
         left, right = self.left.intervals(y), self.right.intervals(y)
         return None if left is None or right is None else left & right
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) & self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{_bracketed(self.left, Either)} and {_bracketed(self.right, Either, Both)}"
-
-    def __repr__(self) -> str:
-        left = _bracketed(self.left, Either, show=repr)
-        return f"{left} & {_bracketed(self.right, Either, Both, show=repr)}"
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Either(Rule):
+class Either(Disjunction["Rule"], Rule):
     """Agreement under at least one of two rules; made by ``|``."""
-
-    left: Rule
-    right: Rule
 
     @property
     def depends_on(self) -> Dependence:
-        left, right = self.left.depends_on, self.right.depends_on
-        return left if left == right else "both"
+        return _of_both(self.left, self.right)
 
     @property
     def is_density(self) -> bool:
@@ -292,22 +157,12 @@ class Either(Rule):
         left, right = self.left.intervals(y), self.right.intervals(y)
         return None if left is None or right is None else left | right
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return self.left._holds(y_hat, y) | self.right._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"{self.left} or {_bracketed(self.right, Either)}"
-
-    def __repr__(self) -> str:
-        return f"{self.left!r} | {_bracketed(self.right, Either, show=repr)}"
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Negated(Rule):
+class Negated(Negation["Rule"], Rule):
     """Agreement where another rule disagrees; made by ``~``."""
 
-    rule: Rule
     is_density: ClassVar[bool] = False
 
     @property
@@ -318,36 +173,11 @@ class Negated(Rule):
         inner = self.rule.intervals(y)
         return None if inner is None else ~inner
 
-    def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        return ~self.rule._holds(y_hat, y)
-
-    def __str__(self) -> str:
-        return f"not {_bracketed(self.rule, Either, Both)}"
-
-    def __repr__(self) -> str:
-        return f"~{_bracketed(self.rule, Either, Both, show=repr)}"
-
 
 def as_rule(rule: Rule | Predicate) -> Rule:
-    """A rule as it is, a callable as a rule."""
-    if isinstance(rule, Rule):
-        return rule
-    if getattr(rule, "over_outputs", False):
-        raise TypeError(
-            f"a rule for single outputs must not be one over several, got {rule!r}. "
-            "Train on it with JointBVMRegressor or JointAgreementLoss."
-        )
-    if callable(rule) and not getattr(rule, "over_all_rows", False):
-        return Rule.from_callable(rule)
-    raise TypeError(
-        f"a rule for single rows must be an agreement rule or a callable, got {rule!r}. "
-        "Use for instance Within(0.5); beside a rule over all rows, Share(Within(0.5), 0.95)."
-    )
+    """A rule for single rows as it is, a callable as such a rule."""
+    return Rule.of(rule)
 
 
-def _name_of(function: Predicate) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
-
-
-def _bracketed(rule: Rule, *weaker: type[Rule], show: Callable[[Rule], str] = str) -> str:
-    return f"({show(rule)})" if isinstance(rule, weaker) else show(rule)
+def _of_both(left: Rule, right: Rule) -> Dependence:
+    return left.depends_on if left.depends_on == right.depends_on else "both"

@@ -8,11 +8,8 @@ from torch import Tensor
 
 from accord._checks import check_ordered
 from accord._types import Bools, Floats
-from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.rule import (
-    Dependence,
+from accord.agreement.boolean import (
     Parameter,
-    Rule,
     as_array,
     as_rows,
     in_code,
@@ -20,6 +17,8 @@ from accord.agreement.rule import (
     set_parameter,
     set_tolerance,
 )
+from accord.agreement.intervals import INFINITY, Intervals
+from accord.agreement.rule import Dependence, Rule
 
 
 @final
@@ -141,19 +140,12 @@ class Asymmetric(Rule):
         return f"Asymmetric(below={in_code(self.below)}, above={in_code(self.above)})"
 
 
-@final
 @dataclass(frozen=True, eq=False, repr=False)
-class ErrorInside(Rule):
-    """Agreement up to a known bias, lower ≤ ŷ − y ≤ upper, whatever the signs of the two.
-
-    Args:
-        lower: least error ŷ − y, one number or one per row; −inf for none.
-        upper: greatest error; +inf for none.
-    """
+class _Range(Rule):
+    """A quantity between two ends."""
 
     lower: Parameter
     upper: Parameter
-    depends_on: ClassVar[Dependence] = "difference"
     is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -161,20 +153,37 @@ class ErrorInside(Rule):
         set_parameter(self, "upper")
         check_ordered("lower", self.lower, "upper", self.upper)
 
+    def _rows(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        return as_rows(self.lower, "lower", y), as_rows(self.upper, "upper", y)
+
+    def _contains(self, quantity: Floats, y: Floats) -> Bools:
+        lower, upper = as_array(self.lower, "lower", y), as_array(self.upper, "upper", y)
+        return (quantity >= lower) & (quantity <= upper)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({in_code(self.lower)}, {in_code(self.upper)})"
+
+
+@final
+@dataclass(frozen=True, eq=False, repr=False)
+class ErrorInside(_Range):
+    """Agreement up to a known bias, lower ≤ ŷ − y ≤ upper, whatever the signs of the two.
+
+    Args:
+        lower: least error ŷ − y, one number or one per row; −inf for none.
+        upper: greatest error; +inf for none.
+    """
+
+    depends_on: ClassVar[Dependence] = "difference"
+
     def intervals(self, y: Tensor) -> Intervals:
-        lower, upper = as_rows(self.lower, "lower", y), as_rows(self.upper, "upper", y)
-        return Intervals.around(y, lower, upper, ends="either")
+        return Intervals.around(y, *self._rows(y), ends="either")
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        error = y_hat - y
-        lower, upper = as_array(self.lower, "lower", y), as_array(self.upper, "upper", y)
-        return (error >= lower) & (error <= upper)
+        return self._contains(y_hat - y, y)
 
     def __str__(self) -> str:
         return f"error inside {in_words(self.lower)} {in_words(self.upper)}"
-
-    def __repr__(self) -> str:
-        return f"ErrorInside({in_code(self.lower)}, {in_code(self.upper)})"
 
 
 @final
@@ -215,7 +224,7 @@ class AtMost(Rule):
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
-class Inside(Rule):
+class Inside(_Range):
     """Agreement with a range, lower ≤ ŷ ≤ upper, whatever the datum (interval-censored data).
 
     Args:
@@ -223,27 +232,13 @@ class Inside(Rule):
         upper: upper end; +inf for none.
     """
 
-    lower: Parameter
-    upper: Parameter
     depends_on: ClassVar[Dependence] = "prediction"
-    is_density: ClassVar[bool] = False
-
-    def __post_init__(self) -> None:
-        set_parameter(self, "lower")
-        set_parameter(self, "upper")
-        check_ordered("lower", self.lower, "upper", self.upper)
 
     def intervals(self, y: Tensor) -> Intervals:
-        lower, upper = as_rows(self.lower, "lower", y), as_rows(self.upper, "upper", y)
-        return Intervals.between(y, lower, upper)
+        return Intervals.between(y, *self._rows(y))
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        lower, upper = as_array(self.lower, "lower", y), as_array(self.upper, "upper", y)
-        shape = np.broadcast_shapes(np.shape(y_hat), np.shape(y))
-        return np.broadcast_to((y_hat >= lower) & (y_hat <= upper), shape)
+        return self._contains(y_hat, y)
 
     def __str__(self) -> str:
         return f"inside {in_words(self.lower)} {in_words(self.upper)}"
-
-    def __repr__(self) -> str:
-        return f"Inside({in_code(self.lower)}, {in_code(self.upper)})"

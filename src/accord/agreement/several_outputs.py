@@ -1,9 +1,9 @@
 """The probability that the outputs of a row agree together under a joint rule.
 
 Routes: known model and data are looked up; outputs that are independent, each under a rule of its
-own, have the product of their probabilities; jointly normal errors in a box cut by ellipsoids are
-integrated (:mod:`accord._numerics.joint`), and mixtures of them averaged. Everything else is the
-share of draws that agree.
+own, have the product of their probabilities; jointly normal errors in boxes and ellipsoids, joined
+by any operators, are integrated (:mod:`accord._numerics.joint`), and mixtures of them averaged.
+Everything else is the share of draws that agree.
 """
 
 from typing import NamedTuple
@@ -14,13 +14,14 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import check_finite, generator_from
-from accord._numerics import normal_probability
+from accord._numerics import TooManyRegionsError, normal_probability
 from accord._types import Floats
+from accord.agreement.boolean import to_array
+from accord.agreement.closed_form import Pair, pair_of
 from accord.agreement.joint_rules import AllWithin, EachOutput, JointRule
 from accord.agreement.routes import NoRoute, Options, Result, Route, log_agreement_by_row
-from accord.agreement.rule import Rule, to_array
+from accord.agreement.rule import Rule
 from accord.agreement.rules import Within
-from accord.agreement.sides import Pair, pair_of
 from accord.agreement.tracing import binomial_error
 from accord.distributions import (
     Distribution,
@@ -100,7 +101,7 @@ def _own_rules(rule: JointRule, pair: Several) -> list[Rule] | None:
         rule._check_outputs(pair.d)
         return rule.each()
     if isinstance(rule, AllWithin):
-        eps = rule.region(torch.zeros(pair.n, pair.d, dtype=torch.float64)).upper
+        eps = rule.regions(torch.zeros(pair.n, pair.d, dtype=torch.float64))[0].upper
         return [Within(column) for column in eps.mT]
     return None
 
@@ -111,20 +112,23 @@ def _output(pair: Several, d: int) -> Pair:
 
 
 def _integrated(pair: Several, rule: JointRule, options: Options) -> Result | None:
-    """Jointly normal errors in a region."""
+    """Jointly normal errors in disjoint regions."""
     errors = _normal_errors(pair, rule)
     if errors is None or options.method == "closed form":
         return None
     normal, log_weights, y = errors
-    region = rule.region(torch.from_numpy(y))
-    if region is None:
+    try:
+        regions = rule.regions(torch.from_numpy(y))
+    except TooManyRegionsError:
+        return None
+    if regions is None:
         return None
     rng = generator_from(options.sampling.random_state)
     seed = int.from_bytes(rng.bytes(4), "little")
     logs, wrong = [], []
     for member in range(len(normal)):
         found = normal_probability(
-            region,
+            regions,
             torch.as_tensor(normal.mean[member]) - torch.from_numpy(y),
             torch.as_tensor(normal.cholesky[member]),
             n_points=options.sampling.n_samples,

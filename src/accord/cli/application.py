@@ -13,7 +13,6 @@ import click
 
 from accord._version import __version__
 from accord.cli.compare import compare
-from accord.cli.completion import completion
 from accord.cli.datasets import datasets
 from accord.cli.demo import demo
 from accord.cli.evaluate import evaluate
@@ -21,6 +20,7 @@ from accord.cli.export import export
 from accord.cli.fit import fit
 from accord.cli.monitor import monitor
 from accord.cli.options import DEBUG, JSON
+from accord.cli.postponed import SELDOM_NEEDED, postpone
 from accord.cli.predict import predict
 from accord.cli.reproduce import reproduce
 from accord.cli.serve import serve
@@ -101,7 +101,7 @@ def _explained(error: Exception) -> tuple[str, Failure]:
         return f"{place}{error.strerror}", Failed
     if isinstance(error, MemoryError):
         return "there is not enough memory for this. Use fewer rows or columns.", Failed
-    if isinstance(error, ValueError | TypeError):
+    if isinstance(error, ValueError | TypeError | ConnectionError):
         return _sentence(error), Failed
     kind = type(error).__name__
     return f"{kind}: {_sentence(error)} Run again with --debug to see where.", Failed
@@ -129,10 +129,38 @@ def application() -> None:
 
     \b
     A first session:
-      accord demo                                     # built-in data, a report in a minute
-      accord fit train.csv --target price             # writes model.accord and report.html
+      accord demo                                      # built-in data, a report in a minute
+      accord fit train.csv --target price              # writes model.accord and report.html
       accord predict model.accord new.csv -o out.csv   # mean, interval and flags for each row
     """
+
+
+_FILES = {
+    "bash": "~/.bashrc",
+    "zsh": "~/.zshrc",
+    "fish": "~/.config/fish/completions/accord.fish",
+}
+
+
+@click.command(short_help="Print the completion script for a shell.")
+@click.argument("shell", type=click.Choice(list(_FILES)))
+def completion(shell: str) -> None:
+    """Print the script that completes commands, options, files and column names in SHELL.
+
+    \b
+    Set up, once:
+      accord completion bash >> ~/.bashrc
+      accord completion zsh  >> ~/.zshrc
+      accord completion fish > ~/.config/fish/completions/accord.fish
+    """
+    from click.shell_completion import get_completion_class
+
+    kind = get_completion_class(shell)
+    if kind is None:  # pragma: no cover - the three are click's own
+        raise click.UsageError(f"no completion for {shell}.")
+    complete = kind(application, {}, "accord", "_ACCORD_COMPLETE")
+    # click asks bash for its version to warn about old ones; the script itself is the same.
+    click.echo(complete.source_template % complete.source_vars())
 
 
 for _command in (
@@ -156,6 +184,9 @@ def main() -> NoReturn:
     """The console script."""
     # Threads that wait for each other should sleep: read when torch is imported, by a subcommand.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Whatever trains needs them: torch's generators are not there without the second.
+    if sys.argv[1:2] == ["predict"]:
+        postpone(*SELDOM_NEEDED)
     # However a run is ended, temporary files are removed and existing ones stay.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP

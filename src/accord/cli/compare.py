@@ -11,12 +11,10 @@ from accord.cli import options, terminal
 @click.command(short_help="Compare all methods on the same splits of a table.")
 @click.argument("table", type=options.TABLE)
 @options.target
-@click.option(
+@options.count(
     "--splits",
-    type=click.IntRange(min=1),
     default=3,
-    show_default=True,
-    help="Random splits, and as many that hold out the most unusual rows.",
+    about="Random splits, and as many that hold out the most unusual rows.",
 )
 @click.option(
     "--method",
@@ -27,16 +25,10 @@ from accord.cli import options, terminal
 )
 @options.ignore
 @options.use
-@click.option(
-    "--report",
-    type=options.FILE,
-    default=Path("comparison.html"),
-    show_default=True,
-    help="The report, one HTML file; its figures go beside it as .json.",
-)
-@click.option("--no-report", is_flag=True, help="Write no report.")
-@click.option("--output", "-o", type=options.FILE, help="Also write the scores, .csv or .parquet.")
+@options.report("comparison.html")
+@options.file("--output", "-o", about="Also write the scores, .csv or .parquet.")
 @options.coverage
+@options.cluster
 @options.seed
 @options.dialect
 @options.threads
@@ -52,6 +44,8 @@ def compare(
     force: bool,
     quiet: bool,
     as_json: bool,
+    scheduler: str | None,
+    workers: int | None,
     **settings: Any,
 ) -> None:
     """Train every method of this library (and NGBoost and CatBoost, if installed) on TABLE.
@@ -69,13 +63,22 @@ def compare(
 
     from accord.report import compare_report
     from accord.tables import atomic_outputs, refuse_unknown_suffix
+    from accord.work import connected
     from accord.workflows import KINDS, compare_methods
 
     if output is not None:
         refuse_unknown_suffix(output)
-    with terminal.progress(quiet=quiet) as progress:
+    with (
+        connected(scheduler=scheduler, workers=workers) as client,
+        terminal.progress(quiet=quiet) as progress,
+    ):
         result = compare_methods(
-            table, n_splits=splits, methods=methods or None, progress=progress, **settings
+            table,
+            n_splits=splits,
+            methods=methods or None,
+            progress=progress,
+            client=client,
+            **settings,
         )
     with atomic_outputs(wanted, inputs=[table], force=force) as places:
         if pages:

@@ -9,15 +9,13 @@ from accord.cli import options, terminal
 
 @click.command(short_help="List the known datasets, or write one as a table.")
 @click.argument("name", required=False)
-@click.option(
-    "--output", "-o", type=options.FILE, help="Write dataset NAME to a .csv or .parquet file."
-)
+@options.file("--output", "-o", about="Write dataset NAME to a .csv or .parquet file.")
 @options.force
 @options.common
 def datasets(
     name: str | None, output: Path | None, force: bool, quiet: bool, as_json: bool
 ) -> None:
-    """Without NAME, list what there is. With NAME, describe it; with -o, write it as a table.
+    """Without NAME, list the datasets. With NAME, describe one; with -o, write it as a table.
 
     Datasets that are not built in are downloaded once, or taken from the folder that ACCORD_DATA
     names.

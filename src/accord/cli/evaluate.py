@@ -11,19 +11,10 @@ from accord.cli import options, terminal
 @click.command(short_help="Check a saved model on new labelled rows.")
 @click.argument("model", type=options.FILE)
 @click.argument("table", type=options.TABLE)
-@click.option(
-    "--report",
-    type=options.FILE,
-    default=Path("evaluation.html"),
-    show_default=True,
-    help="The report, one HTML file; its figures go beside it as .json.",
-)
-@click.option("--no-report", is_flag=True, help="Write no report.")
-@click.option(
+@options.report("evaluation.html")
+@options.share_of(
     "--coverage",
-    type=options.share,
-    metavar="SHARE",
-    help="Share of the values that intervals should contain.  [default: the model's]",
+    about="Share of the values that intervals should contain.  [default: the model's]",
 )
 @options.by_name
 @options.strict

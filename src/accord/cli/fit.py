@@ -21,22 +21,8 @@ _ROLES = {
 @click.command(short_help="Train a model on a table; write the model and a report.")
 @click.argument("table", type=options.TABLE)
 @options.target
-@click.option(
-    "--output",
-    "-o",
-    type=options.FILE,
-    default=Path("model.accord"),
-    show_default=True,
-    help="The model file.",
-)
-@click.option(
-    "--report",
-    type=options.FILE,
-    default=Path("report.html"),
-    show_default=True,
-    help="The report, one HTML file; its figures go beside it as .json.",
-)
-@click.option("--no-report", is_flag=True, help="Write no report.")
+@options.file("--output", "-o", default="model.accord", about="The model file.")
+@options.report("report.html")
 @click.option(
     "--method",
     default="portfolio",
@@ -57,19 +43,15 @@ _ROLES = {
     help="Train for about this long: 90s, 5m or 1h.",
 )
 @options.coverage
-@click.option(
+@options.column(
     "--group",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="Rows with the same value belong together (a person, a machine): held out together, so "
+    about="Rows with the same value belong together (a person, a machine): held out together, so "
     "that the figures are those for new groups.",
 )
-@click.option(
+@options.column(
     "--time",
     "time_column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="The order of rows in time: they are held out in blocks of time.",
+    about="The order of rows in time: they are held out in blocks of time.",
 )
 @click.option(
     "--bounds",
@@ -112,39 +94,36 @@ _ROLES = {
     metavar="UNITS",
     help="Units of each hidden layer of a method that is one ensemble: 50, or 50,50 for two.",
 )
-@click.option(
-    "--epochs",
-    type=click.IntRange(min=1),
-    help="Passes over the table of a method that is one ensemble.",
-)
-@click.option(
+@options.count("--epochs", about="Passes over the table of a method that is one ensemble.")
+@options.column(
     "--tolerance-column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="A tolerance for each row, in target units (of the instrument, of rounding).",
+    about="A tolerance for each row, in target units (of the instrument, of rounding).",
 )
-@click.option(
+@options.column(
     "--lower-column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="Censored rows, whose target is only known to be at least this.",
+    about="Censored rows, whose target is only known to be at least this.",
 )
-@click.option(
+@options.column(
     "--upper-column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="Censored rows, whose target is only known to be at most this.",
+    about="Censored rows, whose target is only known to be at most this.",
 )
 @options.ignore
 @options.use
 @options.category
-@click.option(
+@options.count(
     "--max-rows",
-    type=click.IntRange(min=20),
+    at_least=20,
     default=1_000_000,
-    show_default=True,
-    help="Of a larger file, train on a random sample of so many rows.",
+    about="Of a larger file, train on a random sample of so many rows.",
 )
+@click.option(
+    "--resume/--no-resume",
+    default=True,
+    show_default=True,
+    help="Keep what is finished in a folder beside the model file until that is written, and go on "
+    "from what a stopped run of the same command has left there.",
+)
+@options.cluster
 @options.seed
 @options.dialect
 @options.threads
@@ -158,6 +137,9 @@ def fit(
     as_json: bool,
     quiet: bool,
     force: bool,
+    resume: bool,
+    scheduler: str | None,
+    workers: int | None,
     **settings: Any,
 ) -> None:
     """Train a model on TABLE (CSV, Parquet, a folder of Parquet files; - for standard input) and
@@ -167,7 +149,8 @@ def fit(
     models that have not seen it, and the most unusual rows by models that have seen no rows
     like them: these are the figures in the report. The models that were judged are the ones saved;
     only a --method that is a single ensemble is trained once more, on all rows. Tables may be
-    larger than memory: see --max-rows.
+    larger than memory: see --max-rows. A run that was stopped, however, goes on where it was: run
+    the same command again.
 
     \b
     Examples:
@@ -177,7 +160,14 @@ def fit(
       accord fit tests.parquet --target life --lower-column censored_at
       accord fit big.csv --target y --time-budget 5m --json > result.json
       accord fit houses.csv --target price --method bvm-paper --tolerance 1%
+      accord fit big.parquet --target y --scheduler tcp://10.0.0.5:8786
     """
+    alone = settings["method"] != "portfolio"
+    if alone and (scheduler or workers):
+        raise terminal.Misused(
+            "--scheduler and --workers are for the portfolio, got --method "
+            f"{settings['method']}, whose networks are trained together. Leave them out."
+        )
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
     terminal.check_columns(
@@ -191,18 +181,31 @@ def fit(
 
     from accord.report import fit_report
     from accord.tables import atomic_outputs
+    from accord.work import Checkpoint, connected
     from accord.workflows import fit_table
 
-    with terminal.progress(quiet=quiet) as progress:
-        result = fit_table(table, progress=progress, **settings)
+    unfinished = output.with_name(f"{output.name}.unfinished")
+    kept = Checkpoint(unfinished) if resume and not alone else None
+    with (
+        connected(scheduler=scheduler, workers=workers) as client,
+        terminal.progress(quiet=quiet) as progress,
+    ):
+        result = fit_table(table, progress=progress, checkpoint=kept, client=client, **settings)
     page = "" if no_report else fit_report(result)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:
         result.model.save(parts[0])
         if not no_report:
             terminal.write_report(parts[1:], page, result.to_json())
+    if kept is not None:
+        kept.clear()
     if as_json:
         terminal.print_json(result.to_json() | {"outputs": [str(path) for path in wanted]})
         return
-    terminal.notes(result.notes, quiet=quiet)
+    notes = list(result.notes)
+    if kept is not None and kept.found:
+        notes.insert(
+            0, f"What a run that was stopped had finished was used again: {kept.found} units."
+        )
+    terminal.notes(notes, quiet=quiet)
     terminal.print_verdict(result.verdict)
     terminal.wrote(wanted)

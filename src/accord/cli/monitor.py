@@ -1,4 +1,4 @@
-"""``accord monitor``: is a model's promise kept, day after day?"""
+"""``accord monitor``: do a model's intervals still hold, day after day?"""
 
 from pathlib import Path
 from typing import Any
@@ -13,29 +13,16 @@ _BROKEN = 3
 @click.command(short_help="Watch a saved model on new rows, with targets or before they are known.")
 @click.argument("model", type=options.FILE)
 @click.argument("table", type=options.TABLE)
-@click.option(
+@options.file(
     "--state",
-    type=options.FILE,
-    help="The file that keeps what the model was shown.  [default: beside the model, "
-    "NAME.monitor.json]",
+    about="The file with the history of the model.  [default: beside the model, NAME.monitor.json]",
 )
-@click.option(
-    "--report",
-    type=options.FILE,
-    help="Also write a report, one HTML file; its figures go beside it as .json.",
-)
-@click.option(
+@options.report()
+@options.file(
     "--label-first",
-    type=options.FILE,
-    help="Also write the rows whose targets would teach the model most, a .csv or .parquet file.",
+    about="Also write the rows whose targets would teach the model most, a .csv or .parquet file.",
 )
-@click.option(
-    "--label-rows",
-    type=click.IntRange(min=1),
-    default=20,
-    show_default=True,
-    help="How many such rows.",
-)
+@options.count("--label-rows", default=20, about="How many such rows.")
 @options.by_name
 @options.strict
 @options.dialect
@@ -53,12 +40,13 @@ def monitor(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Show TABLE (CSV or Parquet; - for standard input) to MODEL, and remember what came of it.
+    """Check MODEL on the rows of TABLE (CSV or Parquet; - for standard input), and add the result
+    to its history.
 
     Without targets: how unlike the training rows these rows are, as a whole and by column, and what
-    coverage and error to expect. With targets: whether the promise is kept that intervals contain
-    the share that they state, by a test that may be looked at after every table. Rows that were
-    judged before are not counted again.
+    coverage and error to expect. With targets: whether the promise holds that intervals contain the
+    share that they state, by a test that stays valid if it is looked at after every table. Rows
+    that were judged before are not counted again.
 
     The exit code is 3 once the promise is broken, and 0 before.
 

@@ -111,6 +111,74 @@ def complete_column(ctx: click.Context, param: click.Parameter, incomplete: str)
     return [name for name in names if name.startswith(incomplete)]
 
 
+def column(name: str, *names: str, about: str, **more: Any) -> Callable[[Command], Command]:
+    """An option that names a column, which shells complete."""
+    return click.option(
+        name, *names, metavar="COLUMN", shell_complete=complete_column, help=about, **more
+    )
+
+
+def columns(name: str, *, about: str) -> Callable[[Command], Command]:
+    """An option that names columns, one each time."""
+    return column(name, multiple=True, about=f"{about}; may be repeated.")
+
+
+def count(
+    name: str, *, about: str, default: int | None = None, at_least: int = 1
+) -> Callable[[Command], Command]:
+    """An option that is a number of things."""
+    return click.option(
+        name,
+        type=click.IntRange(min=at_least),
+        metavar="N",
+        default=default,
+        show_default=default is not None,
+        help=about,
+    )
+
+
+def file(
+    *names: str, about: str, default: str | None = None, kind: Any = FILE
+) -> Callable[[Command], Command]:
+    """An option that is a file to write."""
+    return click.option(
+        *names,
+        type=kind,
+        default=None if default is None else Path(default),
+        show_default=default is not None,
+        help=about,
+    )
+
+
+def report(default: str | None = None) -> Callable[[Command], Command]:
+    """``--report``; where one is written by default, also ``--no-report``."""
+    about = "one HTML file; its figures go beside it as .json."
+    if default is None:
+        return file("--report", about=f"Also write a report, {about}")
+
+    def add(command: Command) -> Command:
+        none = click.option("--no-report", is_flag=True, help="Write no report.")
+        return file("--report", about=f"The report, {about}", default=default)(none(command))
+
+    return add
+
+
+def share_of(
+    name: str, *names: str, about: str, default: float | None = None, multiple: bool = False
+) -> Callable[[Command], Command]:
+    """An option that is a share between 0 and 1."""
+    return click.option(
+        name,
+        *names,
+        type=share,
+        metavar="SHARE",
+        default=default,
+        show_default=default is not None,
+        multiple=multiple,
+        help=about,
+    )
+
+
 def common(command: Command) -> Command:
     """What every command has: ``--json``, ``--quiet``, ``--debug``."""
     for option in (
@@ -136,20 +204,13 @@ def common(command: Command) -> Command:
     return command
 
 
-target = click.option(
-    "--target",
-    "-t",
-    required=True,
-    metavar="COLUMN",
-    shell_complete=complete_column,
-    help="The column to predict.",
+target = column("--target", "-t", required=True, about="The column to predict.")
+ignore = columns("--ignore", about="A column not to be used")
+use = columns(
+    "--use", about="A column to be used although it looks like a row number or an identifier"
 )
-ignore = click.option(
-    "--ignore",
-    multiple=True,
-    metavar="COLUMN",
-    shell_complete=complete_column,
-    help="A column not to be used; may be repeated.",
+category = columns(
+    "--category", about="A column of numbers that are names of kinds (postcodes, types)"
 )
 threads = click.option(
     "--threads",
@@ -158,29 +219,24 @@ threads = click.option(
     callback=_use_threads,
     help="Processor threads to use.  [default: chosen by the size of the work]",
 )
+scheduler = click.option(
+    "--scheduler",
+    metavar="ADDRESS",
+    help="Work on the Dask cluster whose scheduler is at this address, like tcp://10.0.0.5:8786.",
+)
+workers = count(
+    "--workers",
+    about="Work on so many processes of this machine, one thread each, as a Dask cluster.",
+)
+
+
+def cluster(command: Command) -> Command:
+    """Who does the work, if not this process."""
+    return scheduler(workers(command))
+
+
 force = click.option("--force", "-f", is_flag=True, help="Replace existing files.")
-seed = click.option(
-    "--seed",
-    type=click.IntRange(min=0),
-    default=0,
-    show_default=True,
-    help="Same seed, same result.",
-)
-use = click.option(
-    "--use",
-    multiple=True,
-    metavar="COLUMN",
-    shell_complete=complete_column,
-    help="A column to be used although it looks like a row number or an identifier; may be "
-    "repeated.",
-)
-category = click.option(
-    "--category",
-    multiple=True,
-    metavar="COLUMN",
-    shell_complete=complete_column,
-    help="A column of numbers that are names of kinds (postcodes, types); may be repeated.",
-)
+seed = count("--seed", at_least=0, default=0, about="Same seed, same result.")
 strict = click.option(
     "--strict",
     is_flag=True,
@@ -218,11 +274,6 @@ by_name = click.option(
     is_flag=True,
     help="Match columns by name alone: any order, further columns ignored.",
 )
-coverage = click.option(
-    "--coverage",
-    type=share,
-    metavar="SHARE",
-    default=0.95,
-    show_default=True,
-    help="Share of the values that intervals should contain.",
+coverage = share_of(
+    "--coverage", default=0.95, about="Share of the values that intervals should contain."
 )

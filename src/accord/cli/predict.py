@@ -11,40 +11,31 @@ from accord.cli import options, terminal
 @click.command(short_help="Predict each row of a table with a saved model.")
 @click.argument("model", type=options.FILE)
 @click.argument("table", type=options.TABLE)
-@click.option(
+@options.file(
     "--output",
     "-o",
-    type=options.OUTPUT,
-    help="A .csv or .parquet file, or - for standard output.  [default: predictions.csv]",
-    default=Path("predictions.csv"),
+    kind=options.OUTPUT,
+    default="predictions.csv",
+    about="A .csv or .parquet file, or - for standard output.",
 )
-@click.option(
+@options.share_of(
     "--coverage",
     "coverages",
-    type=options.share,
-    metavar="SHARE",
     multiple=True,
-    help="Share of the values that intervals should contain; may be repeated.  [default: the "
+    about="Share of the values that intervals should contain; may be repeated.  [default: the "
     "model's]",
 )
-@click.option(
-    "--id",
-    "id_column",
-    metavar="COLUMN",
-    shell_complete=options.complete_column,
-    help="A column to copy to the output.",
-)
+@options.column("--id", "id_column", about="A column to copy to the output.")
 @click.option(
     "--explain",
     is_flag=True,
     help="Add columns that say where the width of each row comes from.",
 )
-@click.option(
+@options.count(
     "--explain-row",
-    type=click.IntRange(min=1),
-    metavar="N",
-    help="Print in words why the interval of row N (from 1) is as wide as it is.",
+    about="Print in words why the interval of row N (from 1) is as wide as it is.",
 )
+@options.cluster
 @options.by_name
 @options.strict
 @options.encoding
@@ -59,6 +50,8 @@ def predict(
     force: bool,
     quiet: bool,
     as_json: bool,
+    scheduler: str | None,
+    workers: int | None,
     **settings: Any,
 ) -> None:
     """Predict the rows of TABLE (CSV or Parquet; - for standard input) with MODEL, in their order.
@@ -85,11 +78,15 @@ def predict(
         )
     terminal.check_files([model, table], [output], force=force)
 
+    from accord.work import connected
     from accord.workflows import predict_table
 
-    with terminal.progress(quiet=quiet) as progress:
+    with (
+        connected(scheduler=scheduler, workers=workers) as client,
+        terminal.progress(quiet=quiet) as progress,
+    ):
         result = predict_table(
-            model, table, output=output, force=force, progress=progress, **settings
+            model, table, output=output, force=force, progress=progress, client=client, **settings
         )
     if as_json:
         terminal.print_json(result.to_json())

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from accord.paper import Study
 
 
-@click.command(short_help="Make the paper's tables and figures again.")
+@click.command(short_help="Reproduce the paper's tables and figures.")
 @click.argument("studies", nargs=-1, metavar="[STUDY]...")
 @click.option(
     "--folder",
@@ -29,11 +29,17 @@ if TYPE_CHECKING:
 @click.option("--quick", is_flag=True, help="Fewer splits: minutes instead of hours.")
 @click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
 @click.option(
+    "--pages-only",
+    is_flag=True,
+    help="Lay out README.md and report.html again from the tables in FOLDER, and run nothing.",
+)
+@click.option(
     "--list",
     "listing",
     is_flag=True,
     help="List the studies, with where they depart from the paper, and stop.",
 )
+@options.scheduler
 @options.common
 def reproduce(
     studies: tuple[str, ...],
@@ -41,14 +47,16 @@ def reproduce(
     records: Path | None,
     quick: bool,
     jobs: int | None,
+    pages_only: bool,
     listing: bool,
+    scheduler: str | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Run studies of the paper, or all of them, and compare with what was published.
 
-    'shift' is a study of ours, beyond the paper, and runs only if it is named: how far the
-    default can be trusted on rows unlike its training rows.
+    'shift' is a study beyond the paper, of how far the default can be trusted on rows unlike its
+    training rows; it runs only if it is named.
 
     A stopped run goes on where it was: run the same command again.
 
@@ -57,14 +65,24 @@ def reproduce(
       accord reproduce --list
       accord reproduce --quick
       accord reproduce table1 table3 --folder results
+      accord reproduce --pages-only --folder results
       accord reproduce shift --folder shift
+      accord reproduce all --scheduler tcp://10.0.0.5:8786
     """
     from contextlib import nullcontext
 
-    from accord.paper import OWN_STUDIES, STUDIES, TerminalProgress, group_sentences, write_whole
+    from accord.paper import (
+        OWN_STUDIES,
+        STUDIES,
+        TerminalProgress,
+        group_sentences,
+        lay_out,
+        write_whole,
+    )
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
     from accord.tables import OptionError, listed
+    from accord.work import connected
 
     everything = (*STUDIES, *OWN_STUDIES)
     known = [study.name for study in everything]
@@ -76,7 +94,14 @@ def reproduce(
         return
     if unknown := [name for name in studies if name not in (*known, "all")]:
         raise OptionError(f"studies must be among {listed(known)}, got {listed(unknown)}.")
-    with nullcontext() if quiet or as_json else TerminalProgress() as listener:
+    if pages_only:
+        write_whole(folder / "report.html", reproduction_report(lay_out(folder)))
+        click.echo(f"Wrote {folder / 'report.html'} and {folder / 'README.md'}.")
+        return
+    with (
+        connected(scheduler=scheduler) as client,
+        nullcontext() if quiet or as_json else TerminalProgress() as listener,
+    ):
         result = run(
             studies or ("all",),
             folder=folder,
@@ -84,6 +109,7 @@ def reproduce(
             quick=quick,
             jobs=jobs,
             listener=listener,
+            client=client,
         )
     write_whole(folder / "report.html", reproduction_report(result))
     if as_json:

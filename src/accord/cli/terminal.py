@@ -16,24 +16,11 @@ from accord._files import (
     check_outputs,
     printable,
 )
-from accord._progress import Progress, silent
+from accord._progress import Progress, lines, silent
 from accord._wording import json_text, listed_plainly
 
 if TYPE_CHECKING:
     from accord.workflows import Verdict
-
-
-def _lines() -> "Progress":
-    """A line for each new kind of work, for logs."""
-    last = ""
-
-    def report(share: float, what: str = "") -> None:
-        nonlocal last
-        if what and what != last:
-            click.echo(f"{what} …", err=True)
-            last = what
-
-    return report
 
 
 def _bar(bar: Any) -> "Progress":
@@ -50,7 +37,7 @@ def _bar(bar: Any) -> "Progress":
 def progress(*, quiet: bool) -> Iterator["Progress"]:
     """A progress bar on a terminal, lines elsewhere, nothing if not wanted."""
     if quiet or not sys.stderr.isatty():
-        yield silent if quiet else _lines()
+        yield silent if quiet else lines(lambda text: click.echo(text, err=True))
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn

@@ -7,43 +7,26 @@ import click
 
 from accord.cli import options, terminal
 
-_column: dict[str, Any] = {"metavar": "COLUMN", "shell_complete": options.complete_column}
-
 
 @click.command(short_help="Judge any model's predictions by a rule of agreement.")
 @click.argument("predictions", type=options.TABLE)
-@click.option("--truth", required=True, **_column, help="The observed values.")
-@click.option("--mean", required=True, **_column, help="The predicted values.")
-@click.option("--std", **_column, help="Their standard deviations.")
-@click.option(
-    "--lower", **_column, help="Lower ends of intervals, judged instead of those of --std."
-)
-@click.option("--upper", **_column, help="Upper ends of intervals.")
-@click.option(
-    "--coverage",
-    type=options.share,
-    metavar="SHARE",
-    default=0.95,
-    show_default=True,
-    help="What the intervals are meant to cover.",
-)
+@options.column("--truth", required=True, about="The observed values.")
+@options.column("--mean", required=True, about="The predicted values.")
+@options.column("--std", about="Their standard deviations.")
+@options.column("--lower", about="Lower ends of intervals, judged instead of those of --std.")
+@options.column("--upper", about="Upper ends of intervals.")
+@options.share_of("--coverage", default=0.95, about="What the intervals are meant to cover.")
 @click.option(
     "--rule",
     required=True,
     help='When model and data agree: "within 0.5", "within 5%", "at least", "inside 0 10", '
     '"exact"; joined by "and" and "or".',
 )
-@click.option(
-    "--report",
-    type=options.FILE,
-    help="Also write a report, one HTML file; its figures go beside it as .json.",
-)
-@click.option(
+@options.report()
+@options.share_of(
     "--fail-below",
     "required",
-    type=options.share,
-    metavar="SHARE",
-    help="The agreement that is asked for; with less, the exit code is 1.",
+    about="The agreement that is required; below it, the exit code is 1.",
 )
 @options.dialect
 @options.threads
@@ -57,7 +40,7 @@ def validate(
     as_json: bool,
     **settings: Any,
 ) -> None:
-    """Do predictions agree with the truth by a rule, and can their uncertainty be believed?
+    """Do predictions agree with observed values by a rule, and can their uncertainty be believed?
 
     PREDICTIONS is a CSV or Parquet file from any model, or - for standard input.
 

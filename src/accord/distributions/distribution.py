@@ -65,7 +65,6 @@ class Distribution(Batch):
     has_density: ClassVar[bool] = True
     """Whether it has a density; draws have none."""
 
-    _by_newton: ClassVar[bool] = False  # whether density and tail are cheap to evaluate together
     _smoothed_by: ClassVar[str] = ""  # how to smooth by a tolerance what Smoothed does not take
 
     @abstractmethod
@@ -139,6 +138,11 @@ class Distribution(Batch):
     def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
         """P(Y ≤ value) where sign is 1, P(Y ≥ value) where it is −1, and the density there."""
         return self._log_tail(value, sign).exp(), self._log_prob(value).exp()
+
+    @property
+    def _by_newton(self) -> bool:
+        """Whether density and tail are cheap to evaluate together, and no quantile is known."""
+        return False
 
     @final
     def _plain_cdf(self, value: Tensor) -> Tensor:

@@ -10,10 +10,11 @@ from torch import Tensor
 _TOLERANCE = 1e-12  # of the log-odds, and so of the smaller tail relative to itself
 _RESOLUTION = 2.3e-16  # of the point relative to itself: float64 has no more
 _NEWTON_STEPS = 40
-_NEWTON_TOLERANCE = 1e-12  # of the smaller tail relative to itself, before the last step
-# How far the last step may go, in standard deviations: between members far apart the density is
-# next to nothing, and a step by it would leave the answer that has been found.
-_LAST_STEP = 1e-9
+_NEWTON_TOLERANCE = 1e-12  # of the smaller tail relative to itself
+# An answer this near, of the tail relative to itself, is one step from the tolerance above, since a
+# step squares its error, if that step is short, in standard deviations: between members far apart
+# the density is next to nothing, and a step by it would leave the answer that has been found.
+_NEAR, _SHORT = 1e-7, 1e-6
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _ITERATIONS = 200  # bisection alone takes about 130 from one end of float64 to the other
 
@@ -137,15 +138,16 @@ def _newton_step(
     here, density = here.reshape(-1), density.reshape(-1)
     reached = torch.special.ndtri(here.clamp(max=1.0))
     error = sign * (reached - score)
-    done = (here - tail).abs() <= _NEWTON_TOLERANCE * tail
+    apart = (here - tail).abs()
     low, high = torch.where(error <= 0, x, low), torch.where(error >= 0, x, high)
     height = torch.exp(-0.5 * reached * reached) / _SQRT_2PI
     trial = x - error * height / density
     inside = (trial > low) & (trial < high)
     following = torch.where(inside, trial, _between(low, high))
     # an answer takes its last step too, which squares its error
-    near = (trial - x).abs() <= _LAST_STEP * std
-    kept = torch.where((trial >= low) & (trial <= high) & near, trial, x)
+    near = inside & ((trial - x).abs() <= _SHORT * std) & (apart <= _NEAR * tail)
+    done = near | (apart <= _NEWTON_TOLERANCE * tail)
+    kept = torch.where(near, trial, x)
     return done, [torch.where(done, kept, following), low, high, sign, tail, score, std]
 
 

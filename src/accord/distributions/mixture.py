@@ -22,6 +22,9 @@ from accord.distributions.distribution import Beyond, Distribution, Pointwise, V
 
 Spread = Literal["disagreement", "noise"]
 
+# So few values are averaged sooner than their members are counted.
+_FEW = 2**13
+
 
 @final
 class Mixture(Distribution):
@@ -53,7 +56,6 @@ class Mixture(Distribution):
     (array([0.6]), array([0.405]))
     """
 
-    _by_newton = True
     _smoothed_by = "Smooth its components: Mixture(Smoothed(components, tolerance))."
 
     def __init__(
@@ -107,6 +109,10 @@ class Mixture(Distribution):
     @property
     def _width(self) -> int:
         return sum(group._width * group.shape[0] for group in self._groups)
+
+    @property
+    def _by_newton(self) -> bool:
+        return True
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         groups = tuple(group._map(function, lead + 1) for group in self._groups)
@@ -296,7 +302,7 @@ class Mixture(Distribution):
 
     def _average(self, values: Tensor) -> Tensor:
         shares = self._shares(values)
-        if values.requires_grad or shares.requires_grad:
+        if values.numel() < _FEW or values.requires_grad or shares.requires_grad:
             return (shares * values).sum(self._axis)
         # member by member: a sum over a short axis that is not the last takes three times as long
         weights, parts = shares.unbind(self._axis), values.unbind(self._axis)

@@ -111,6 +111,8 @@ class Decomposed(SameDensity):
 
     def __init__(self, base: Distribution, disagreement: Values, distance: Values = 0.0) -> None:
         self._base, self._numpy = base, base._numpy
+        # found once: a mixture of many takes as long for them as for a quantile
+        self._center, self._total = base._mean(), base._variance()
         self._disagreement = self._stated("disagreement", disagreement)
         self._distance = self._stated("distance", distance)
         self._check_parts()
@@ -122,7 +124,7 @@ class Decomposed(SameDensity):
         return part.expand(self._base.shape)
 
     def _check_parts(self) -> None:
-        total = self._base._variance().sqrt()
+        total = self._total.sqrt()
         stated = torch.hypot(self._disagreement, self._distance)
         # A part computed on its own route may exceed the whole by rounding.
         slack = 1e-4 if total.dtype == torch.float32 else 1e-9
@@ -137,12 +139,21 @@ class Decomposed(SameDensity):
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
             _base=self._base._map(function, lead),
+            _center=function(self._center, lead),
+            _total=function(self._total, lead),
             _disagreement=function(self._disagreement, lead),
             _distance=function(self._distance, lead),
         )
 
+    @property
+    def _by_newton(self) -> bool:
+        return self._base._by_newton
+
+    def _mean(self) -> Tensor:
+        return self._center
+
     def _variances(self) -> Variances:
-        total = self._base._variance()
+        total = self._total
         disagreement = torch.minimum(self._disagreement**2, total)
         distance = torch.minimum(self._distance**2, total - disagreement)
         distance = torch.where(total.isinf(), self._distance**2, distance)
@@ -155,6 +166,8 @@ class Decomposed(SameDensity):
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         return self._replace(
             _base=self._base._moved(shift, factor),
+            _center=shift + factor * self._center,
+            _total=factor**2 * self._total,
             _disagreement=factor * self._disagreement,
             _distance=factor * self._distance,
         )

@@ -3,14 +3,13 @@
 from accord.estimators.bvm import BVMRegressor
 from accord.estimators.deep import DeepEnsembleRegressor, MSEEnsembleRegressor
 from accord.estimators.distributional import DistributionalRegressor, Uncertainty, target_names
-from accord.estimators.ensemble import NetworkEnsembleRegressor
+from accord.estimators.ensemble import NetworkEnsembleRegressor, fit_together
 from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.joint import JointBVMRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.modules import ModuleRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.presets import PRESETS, RECIPES
-from accord.estimators.together import fit_together
 from accord.estimators.tolerance import (
     ToleranceCurve,
     check_tolerance,

@@ -11,7 +11,7 @@ from accord._numerics import FamilyName, family_with_variance
 from accord._types import Floats
 from accord.distributions import Distribution, LocationScale, with_moments
 from accord.estimators.distributional import DistributionalRegressor
-from accord.estimators.predictive import Combine, ensemble_distribution
+from accord.estimators.ensemble import Combine, ensemble_distribution
 from accord.estimators.rules import (
     AllowedErrors,
     RuleLike,

@@ -14,8 +14,12 @@ from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
 from accord.estimators.agreeing import AgreementRegressor, Predictive, Tolerance
-from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
-from accord.estimators.predictive import Combine, member_moments
+from accord.estimators.ensemble import (
+    Combine,
+    NetworkEnsembleRegressor,
+    TrainingPlan,
+    member_moments,
+)
 from accord.estimators.presets import PRESETS
 from accord.estimators.rules import RuleLike
 from accord.estimators.tolerance import (

@@ -8,8 +8,12 @@ import torch
 from accord._checks import check_choice, check_count, check_non_negative, check_positive
 from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Normal
-from accord.estimators.ensemble import PlainEnsembleRegressor
-from accord.estimators.predictive import Combine, ensemble_distribution, member_moments
+from accord.estimators.ensemble import (
+    Combine,
+    PlainEnsembleRegressor,
+    ensemble_distribution,
+    member_moments,
+)
 from accord.estimators.trained import Rows, TargetScaling
 from accord.training import (
     VARIANCE_FLOOR,

@@ -11,10 +11,12 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from accord._files import write_whole
 from accord._notebook import html_card
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent
 from accord.distributions import Distribution
+from accord.plots import plot_model
 
 if TYPE_CHECKING:
     # scikit-learn has no types, and an untyped base would switch off the checks of calls: this is
@@ -98,7 +100,8 @@ class DistributionalRegressor(_Regressor, ABC):
         """Predictive mean, and with ``return_std`` the standard deviation, noise included.
 
         On the CPU a row's answer depends on the rows predicted with it by at most 1e-12 of
-        |mean| + std.
+        |mean| + std; by at most 1e-6 for a portfolio, whose networks predict in float32, in
+        products of the same size whatever the batch.
 
         **Shape**: (N,), or (N, T) if fitted on several outputs.
         """
@@ -169,6 +172,8 @@ class DistributionalRegressor(_Regressor, ABC):
         log_density = np.asarray(self._predictive(X).log_prob(y))
         return np.asarray(log_density.reshape(len(log_density), -1).sum(axis=1))
 
+    plot = plot_model
+
     def save(self, path: str | Path) -> None:
         """Write the fitted model to one file that is safe to load (``accord.load``)."""
         from accord.persistence import save
@@ -179,14 +184,14 @@ class DistributionalRegressor(_Regressor, ABC):
         """Write the fitted model as one ONNX graph, for programs without Python.
 
         Its input is ``X`` (N, d), float64; its outputs are ``y_mean``, ``y_std``, ``y_quantiles``
-        at ``levels`` and, for a model that knows unusual rows, ``unusual_score`` and ``unusual``.
-        A part that has no graph is named in a ``ValueError``, and nothing is written. Needs
-        ``pip install 'accord[export]'``.
+        at ``levels`` and, for a model that knows them, ``y_noise``, ``y_disagreement``,
+        ``y_distance``, ``unusual_score`` and ``unusual``. A part that has no graph is named in a
+        ``ValueError``, and nothing is written. Needs ``pip install 'accord[export]'``.
         """
-        from accord.export import export_estimator
+        from accord.export import estimator_graph
 
         check_is_fitted(self)
-        export_estimator(self, path, levels=levels, metadata={})
+        write_whole(path, estimator_graph(self, levels=levels, metadata={}))
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

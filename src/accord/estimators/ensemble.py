@@ -5,7 +5,7 @@ result. ``fit`` trains that plan alone; :func:`accord.estimators.fit_together` t
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Self
 
@@ -15,6 +15,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import check_choice, check_count
 from accord._types import Floats
+from accord.distributions import (
+    Decomposed,
+    Distribution,
+    Mixture,
+    Smoothed,
+    gaussian_match,
+)
+from accord.estimators.pbp import PBPRegressor, fit_as_stack
 from accord.estimators.trained import (
     Rows,
     TargetScaling,
@@ -28,6 +36,7 @@ from accord.training import (
     Activation,
     Architecture,
     GaussianLikelihood,
+    Heads,
     Listener,
     Objective,
     Optimizer,
@@ -251,3 +260,80 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
             self._settings(),
             finish,
         )
+
+
+Combine = Literal["mixture", "moments"]
+
+
+def member_moments(
+    parameters: Sequence[NDArray[Any]],
+    x: Floats,
+    heads: Heads,
+    scalings: tuple[Scaling, Scaling],
+    *,
+    activation: Activation,
+    device: str,
+) -> tuple[Floats, Floats]:
+    """Mean and standard deviation of each member in target units.
+
+    ``scalings`` are those of features and targets.
+
+    **Shape**: x (N, d) → (M, N, T) each.
+    """
+    x_scaling, y_scaling = scalings
+
+    def transform(raw: torch.Tensor) -> torch.Tensor:
+        return torch.cat(heads(raw), -1)
+
+    outputs = raw_outputs(parameters, x_scaling.scaled(x), activation, device, transform)
+    mean, variance = np.split(outputs, 2, axis=-1)
+    return y_scaling.shift + y_scaling.scale * mean, y_scaling.scale * np.sqrt(variance)
+
+
+def ensemble_distribution(
+    members: Distribution, *, tolerance: Floats | None = None, combine: Combine = "mixture"
+) -> Distribution:
+    """The members' uniform mixture, each smoothed by the tolerance.
+
+    With ``combine="moments"``, the Gaussian with the mixture's moments, as the paper evaluates it.
+
+    **Shape**: members (M, N) or (M, N, T); tolerance broadcasts against them.
+    """
+    if tolerance is not None and np.any(tolerance):
+        members = Smoothed(members, np.broadcast_to(tolerance, members.shape))
+    mixture = Mixture(members)
+    if combine == "mixture":
+        return mixture
+    return Decomposed(gaussian_match(mixture), mixture.disagreement, mixture.distance)
+
+
+Job = tuple[Any, ...]  # (estimator, X, y) or (estimator, X, y, fit options)
+
+
+def fit_together(jobs: Iterable[Job], *, listener: Listener | None = None) -> list[Any]:
+    """Fit estimators, each on its own data, training equal networks as one stack.
+
+    A job is ``(estimator, X, y)`` or ``(estimator, X, y, fit_options)``. Estimators whose networks,
+    loss and training settings are the same share a stack, whatever their data and seeds; the result
+    is that of fitting them one by one, to rounding. Others are simply fitted.
+
+    >>> import numpy as np
+    >>> from accord.estimators import DeepEnsembleRegressor, fit_together
+    >>> x = np.linspace(0, 1, 64)[:, None]
+    >>> jobs = [(DeepEnsembleRegressor(random_state=s, epochs=2), x, x[:, 0]) for s in range(3)]
+    >>> len(fit_together(jobs))
+    3
+    """
+    estimators, plans, filters = [], [], []
+    for estimator, X, y, *options in jobs:
+        fit_options: Mapping[str, Any] = options[0] if options else {}
+        estimators.append(estimator)
+        if isinstance(estimator, NetworkEnsembleRegressor):
+            plans.append(estimator._plan(X, y, **fit_options))
+        elif isinstance(estimator, PBPRegressor) and not fit_options:
+            filters.append((estimator, X, y))
+        else:
+            estimator.fit(X, y, **fit_options)
+    fit_as_stack(filters, listener)
+    carry_out(plans, listener=listener)
+    return estimators

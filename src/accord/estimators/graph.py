@@ -4,8 +4,7 @@ import numpy as np
 
 from accord.estimators.bvm import BVMRegressor
 from accord.estimators.deep import DeepEnsembleRegressor
-from accord.estimators.ensemble import NetworkEnsembleRegressor
-from accord.estimators.predictive import Combine
+from accord.estimators.ensemble import Combine, NetworkEnsembleRegressor
 from accord.estimators.tolerance import CHOICES, EDGE
 from accord.export import (
     NORMAL,

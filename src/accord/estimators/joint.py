@@ -1,6 +1,6 @@
 """Networks trained to agree with several targets at once, whose errors may be correlated."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self, overload
 
@@ -12,7 +12,14 @@ from sklearn.utils import Tags
 
 from accord._checks import check_choice, check_finite, check_non_negative
 from accord._types import Floats
-from accord.agreement import AllWithin, JointRule, NormWithin, region_for, to_array
+from accord.agreement import (
+    Agreeing,
+    AllWithin,
+    JointRule,
+    NormWithin,
+    agreeing_errors,
+    to_array,
+)
 from accord.distributions import (
     AgreedShape,
     Distribution,
@@ -29,6 +36,7 @@ from accord.estimators.trained import Rows, TargetScaling, warn_if_useless
 from accord.training import (
     VARIANCE_FLOOR,
     ByAutograd,
+    Columns,
     Heads,
     JointHeads,
     JointLoss,
@@ -36,6 +44,7 @@ from accord.training import (
     Scaling,
     Trained,
     VarianceHead,
+    numbers_of,
 )
 
 _ROWS_OF_ERROR = 1000  # training rows on which the error of the loss is measured
@@ -75,8 +84,10 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
         tolerance: ε of "all within": a number in the targets' units, one per target, or a share of
             each training target's range such as ``"1%"``. 0 is exact agreement, the negative
             log-likelihood.
-        rule: In place of a tolerance, a rule over several outputs: a box cut by ellipsoids, such as
-            ``NormWithin(1.0, scale=[0.5, 0.1])`` or ``EachOutput([Within(0.5), AtLeast()])``.
+        rule: In place of a tolerance, a rule over several outputs, such as
+            ``NormWithin(1.0, scale=[0.5, 0.1])``, ``EachOutput([Within(0.5), AtLeast()])``, what
+            ``&``, ``|`` and ``~`` make of them, or ``JointRule.from_callable(...)``, which is asked
+            at some thousand points of every row in every step: slow, and not to be saved.
             "All within" and "norm within" imply the density that is predicted with; others are
             trained on with ``predictive="model"``, and ``fit`` refuses them otherwise.
         {settings}
@@ -150,8 +161,7 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
         rule = self._rule_for(rows)
         kernel = None if rule is None else self._smoothing(rule, rows.y.shape[1])
         x_scaling, y_scaling = self._scalings(rows, goes_on)
-        columns = _columns(rows.y, rule, kernel, y_scaling)
-        loss = self._loss(columns)
+        columns, loss = self._loss(rows.y, rule, kernel, y_scaling)
         seeds = self._seeds()
         initial = self._kept_parameters(seeds) if goes_on else None
         x = x_scaling.scaled(rows.x)
@@ -220,11 +230,26 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
     def _heads(self) -> Heads:
         return Heads(self.mean_head, self.variance_head, self.variance_floor)
 
-    def _loss(self, columns: dict[str, Floats]) -> JointLoss:
-        n_targets = columns["target"].shape[1]
-        n_ellipsoids = columns["axes"].shape[1] // n_targets if "axes" in columns else 0
-        heads = JointHeads(self._heads, n_targets)
-        return JointLoss(heads, exact="lower" not in columns, n_ellipsoids=n_ellipsoids)
+    def _loss(
+        self, y: Floats, rule: JointRule | None, kernel: _Kernel | None, scaling: Scaling
+    ) -> tuple[dict[str, Floats], JointLoss]:
+        """What the loss needs of each row, in scaled units, and the loss."""
+        heads = JointHeads(self._heads, y.shape[1])
+        columns = {"target": scaling.scaled(y)}
+        if rule is None:
+            return columns, JointLoss(heads)
+        spread = np.broadcast_to(scaling.scale, y.shape).copy()
+        allowed = agreeing_errors(rule, torch.as_tensor(y), torch.as_tensor(spread))
+        columns["regions"] = np.hstack(
+            [x.numpy() / scaling.scale for x in numbers_of(allowed.regions)]
+        )
+        # in density form, where there is one: comparable with NLL
+        volume = 0.0
+        if kernel is not None:
+            scaled = torch.as_tensor(kernel.half_width / scaling.scale)
+            volume = float(log_volume(kernel.figure, scaled))
+        columns["log_volume"] = np.full((len(y), 1), volume)
+        return columns, JointLoss(heads, allowed.regions, _asking(allowed, scaling))
 
     def _measured_error(self, loss: JointLoss, x: Floats, columns: dict[str, Floats]) -> float:
         raw = torch.as_tensor(self._outputs(x[:_ROWS_OF_ERROR]))
@@ -263,21 +288,21 @@ def _kernel_of(rule: JointRule, n_targets: int) -> _Kernel | None:
     return None
 
 
-def _columns(
-    y: Floats, rule: JointRule | None, kernel: _Kernel | None, scaling: Scaling
-) -> dict[str, Floats]:
-    """What the loss needs of each row, in scaled units."""
-    columns = {"target": scaling.scaled(y)}
+def _asking(
+    allowed: Agreeing, scaling: Scaling
+) -> Callable[[torch.Tensor, Columns], torch.Tensor] | None:
+    """How a rule is asked about scaled errors; None where the regions say it all."""
+    rule = allowed.asked
     if rule is None:
-        return columns
-    region = region_for(rule, torch.as_tensor(y))
-    columns["lower"], columns["upper"] = (b.numpy() / scaling.scale for b in region[:2])
-    if region.ellipsoids:
-        columns["axes"] = np.hstack([axes.numpy() / scaling.scale for axes in region.ellipsoids])
-    # in density form, where there is one: comparable with NLL
-    volume = 0.0
-    if kernel is not None:
-        scaled = torch.as_tensor(kernel.half_width / scaling.scale)
-        volume = float(log_volume(kernel.figure, scaled))
-    columns["log_volume"] = np.full((len(y), 1), volume)
-    return columns
+        return None
+    if rule.per_row:
+        raise ValueError(
+            "a callable to train on must not be joined with numbers per row, got "
+            f"{rule!r}. Use the same numbers for all rows."
+        )
+
+    def agrees(errors: torch.Tensor, columns: Columns) -> torch.Tensor:
+        y = scaling.shift + scaling.scale * to_array(columns["target"])
+        return torch.from_numpy(rule(y + scaling.scale * errors.numpy(), y))
+
+    return agrees

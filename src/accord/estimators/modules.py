@@ -13,7 +13,7 @@ from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
 from accord.estimators.agreeing import AgreementRegressor, Predictive, Tolerance
-from accord.estimators.predictive import Combine
+from accord.estimators.ensemble import Combine
 from accord.estimators.rules import RuleLike
 from accord.estimators.tolerance import CHOICES, PlannedEnsemble, target_knowledge
 from accord.estimators.trained import (

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from accord._checks import check_finite, check_non_negative, check_not_nan, check_scalar
 from accord._types import Bools, Floats, Indices
 from accord.agreement import Exact, Rule, Within
-from accord.estimators.predictive import ensemble_distribution
+from accord.estimators.ensemble import ensemble_distribution
 from accord.estimators.rules import Members, TrainingRule
 from accord.estimators.trained import Rows
 from accord.splits import outlier_split

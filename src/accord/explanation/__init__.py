@@ -1,15 +1,17 @@
 """Receipts: where the uncertainty of a row comes from, and what would narrow it."""
 
-from accord.explanation.columns import Columns
 from accord.explanation.explain import Cells, explain
-from accord.explanation.receipts import Attribution, Parts, Receipts
-from accord.explanation.words import (
+from accord.explanation.receipts import (
+    Attribution,
+    Parts,
+    Receipts,
     four_digits,
     rounded,
     unlike_category,
     unlike_gap,
     unlike_number,
 )
+from accord.explanation.shapley import Columns
 
 __all__ = [
     "Attribution",

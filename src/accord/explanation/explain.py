@@ -8,9 +8,8 @@ import pandas as pd
 from accord._checks import check_count, check_probability
 from accord._types import Bools, Floats, Indices
 from accord._wording import percent
-from accord.explanation.columns import Columns
 from accord.explanation.receipts import Parts, Receipts
-from accord.explanation.shapley import Answer, shapley_values
+from accord.explanation.shapley import Answer, Columns, shapley_values
 from accord.trust import Proximity
 
 # Columns named as unlike: at most so many, each with this share of the distance, where distance is

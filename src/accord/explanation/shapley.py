@@ -9,18 +9,57 @@ row's own variance for every single order, and so exactly for their mean.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 
-from accord._types import Floats, Indices
+from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.explanation.columns import Columns
 from accord.explanation.receipts import Attribution
 
 Answer = Callable[[Floats], Distribution]
 
 # Cells of mixed rows that are made at a time.
 _CELLS = 2**22
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of c columns, and for each of d features the column that it comes from.
+
+    **Shape**: owner (d,).
+    """
+
+    names: tuple[str, ...]
+    owner: Indices
+
+    @staticmethod
+    def of(sources: list[str]) -> "Columns":
+        """Columns from the name of each feature's source, in order of appearance.
+
+        >>> Columns.of(["age", "town", "town"]).owner
+        array([0, 1, 1])
+        """
+        names = tuple(dict.fromkeys(sources))
+        place = {name: number for number, name in enumerate(names)}
+        return Columns(names, np.array([place[source] for source in sources], dtype=np.intp))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def features(self, column: int) -> Bools:
+        """Which features come from a column, (d,)."""
+        return np.asarray(self.owner == column)
+
+    def summed(self, by_feature: Floats) -> Floats:
+        """Sums over each column's features.
+
+        **Shape**: (n, d) → (n, c).
+        """
+        found = np.zeros((len(by_feature), len(self)))
+        for feature, column in enumerate(self.owner):
+            found[:, column] += by_feature[:, feature]
+        return found
 
 
 def shapley_values(

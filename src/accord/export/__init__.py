@@ -2,16 +2,32 @@
 
 A graph is written down by computing with its values (``graph``); bell curves, mixtures and
 networks are stated here, and the parts of a model beside their classes, in ``graph.py`` of their
-package (``parts`` has the table of them). ``model`` puts them together.
+package (``graph`` has the table of them). ``model`` puts them together.
 """
 
 from accord.export.curves import NORMAL, BoundedCurve, Curve, StudentCurve, between, curve_of
-from accord.export.file import Description, import_onnx, read_description, write
-from accord.export.graph import Array, Graph, Value, joined
+from accord.export.graph import (
+    Array,
+    Graph,
+    NotExportableError,
+    Value,
+    joined,
+    obstacles_of,
+    state,
+    states,
+)
 from accord.export.mixture import CurveGroup, MixtureGraph
-from accord.export.model import GraphAnswer, central_tails, export_estimator, write_answer
+from accord.export.model import (
+    Description,
+    GraphAnswer,
+    answer_graph,
+    central_tails,
+    estimator_graph,
+    import_onnx,
+    read_description,
+    write,
+)
 from accord.export.networks import affine, by_row, heads, network_outputs, sigmoid
-from accord.export.parts import NotExportableError, obstacles_of, state, states
 
 __all__ = [
     "NORMAL",
@@ -27,11 +43,12 @@ __all__ = [
     "StudentCurve",
     "Value",
     "affine",
+    "answer_graph",
     "between",
     "by_row",
     "central_tails",
     "curve_of",
-    "export_estimator",
+    "estimator_graph",
     "heads",
     "import_onnx",
     "joined",
@@ -42,5 +59,4 @@ __all__ = [
     "state",
     "states",
     "write",
-    "write_answer",
 ]

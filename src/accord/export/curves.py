@@ -17,8 +17,7 @@ from numpy.polynomial import Chebyshev
 from scipy import special
 
 from accord._types import Floats
-from accord.export.graph import Value, polynomial
-from accord.export.parts import NotExportableError
+from accord.export.graph import NotExportableError, Value, polynomial
 
 _MILLS_RATE, _MILLS_DEGREE = 0.25, 20
 _STUDENT_DEGREE = 28

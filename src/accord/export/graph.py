@@ -2,18 +2,25 @@
 
 ``x * 2 + 1`` adds two nodes to the graph of ``x``. Numbers and arrays become constants. Everything
 is float64, as predictions in Python are: differences between members would amplify the rounding
-of float32. Nothing here needs ONNX; :mod:`accord.export.file` writes the nodes in its form.
+of float32. Nothing here needs ONNX; :mod:`accord.export.model` writes the nodes in its form.
+
+Each type of a model states its own graph. A package does so in its module ``graph``, which is
+imported when one of its types is met for the first time: nothing here knows them, and nothing is
+loaded that is not exported.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+State = TypeVar("State", bound=Callable[..., Any])
 Array: TypeAlias = NDArray[Any]
 Operand: TypeAlias = "Value | float | int | bool | Array"
 
@@ -235,6 +242,10 @@ class Value:
         axes = self.graph.constant(np.array([axis]))
         return self.graph.add("ReduceSum", self, axes, keepdims=int(keep))
 
+    def mean(self, axis: int) -> Value:
+        """The average over an axis, which stays, of length 1."""
+        return self.graph.add("ReduceMean", self, self.graph.constant(np.array([axis])), keepdims=1)
+
     def total(self) -> Value:
         """The sum of all elements."""
         return self.graph.add("ReduceSum", self, keepdims=0)
@@ -278,3 +289,70 @@ def polynomial(coefficients: Sequence[float], t: Value) -> Value:
     for coefficient in coefficients[1:]:
         value = value * t + coefficient
     return t.graph.real(value)
+
+
+# --- which types can be exported -----------------------------------------------------------------
+
+
+class NotExportableError(ValueError):
+    """A model with parts that no graph is known for; the message names all of them."""
+
+    def __init__(self, obstacles: Sequence[str]) -> None:
+        listed = "; ".join(obstacles)
+        super().__init__(
+            f"every part of an exported model must be one that ONNX can state, got {listed}. "
+            "Nothing was written. Fit the model without it, or predict with accord."
+        )
+        self.obstacles = tuple(obstacles)
+
+
+@dataclass(frozen=True)
+class _Part:
+    state: Callable[..., Any]
+    obstacles: Callable[[Any], list[str]]
+
+
+_PARTS: dict[type[Any], _Part] = {}
+
+
+def _none(part: Any) -> list[str]:
+    return []
+
+
+def states(
+    kind: type[Any], *, obstacles: Callable[[Any], list[str]] = _none
+) -> Callable[[State], State]:
+    """Register the function that states the graph of a type.
+
+    ``obstacles`` names what keeps an object of that type from being exported, in words that follow
+    "got"; it is asked before anything is stated.
+    """
+
+    def register(function: State) -> State:
+        _PARTS[kind] = _Part(function, obstacles)
+        return function
+
+    return register
+
+
+def _part_for(kind: type[Any]) -> _Part | None:
+    if kind not in _PARTS:
+        package = ".".join(kind.__module__.split(".")[:2])
+        if package.startswith("accord.") and find_spec(f"{package}.graph") is not None:
+            import_module(f"{package}.graph")
+    return _PARTS.get(kind)
+
+
+def obstacles_of(part: Any) -> list[str]:
+    """What keeps an object from being exported; nothing if it can be."""
+    known = _part_for(type(part))
+    if known is None:
+        return [f"a {type(part).__name__}"]
+    return known.obstacles(part)
+
+
+def state(part: Any, *inputs: Any) -> Any:
+    """State an object's graph."""
+    if obstacles := obstacles_of(part):
+        raise NotExportableError(obstacles)
+    return _PARTS[type(part)].state(part, *inputs)

@@ -10,8 +10,7 @@ from scipy.special import ndtri
 
 from accord._types import Floats
 from accord.export.curves import NORMAL, BoundedCurve, Curve, Moments, between
-from accord.export.graph import Value
-from accord.export.parts import NotExportableError
+from accord.export.graph import NotExportableError, Value
 
 # Rounds of a search: ten are many; bisection alone takes about 60.
 _ROUNDS = 100

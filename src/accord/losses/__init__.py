@@ -4,9 +4,8 @@ A network predicts a mean (``input``) and a variance (``var``) for each target. 
 torch's: "none" for one value per element, "mean" or "sum".
 """
 
-from accord.losses.agreement import AgreementLoss
+from accord.losses.agreement import AgreementLoss, JointAgreementLoss
 from accord.losses.bvm import BVMLoss, bvm_loss
-from accord.losses.joint import JointAgreementLoss
 from accord.losses.likelihoods import BetaNLLLoss, GaussianNLLLoss, LaplaceNLLLoss, MSELoss
 
 __all__ = [

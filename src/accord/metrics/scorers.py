@@ -11,7 +11,7 @@
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -48,6 +48,9 @@ class DistributionScorer:
     options with ``functools.partial``. The estimator has ``predict_dist``, or
     ``predict(X, return_std=True)``, whose answer is taken as Gaussian; a Pipeline may end in one.
 
+    With scikit-learn's metadata routing, ``weighted`` says whether the scorer asks for
+    ``sample_weight`` (or for metadata of another name); :meth:`set_score_request` sets it.
+
     >>> from functools import partial
     >>> DistributionScorer(partial(interval_score, coverage=0.9)).greater_is_better
     False
@@ -55,6 +58,19 @@ class DistributionScorer:
 
     metric: Callable[..., float]
     greater_is_better: bool = False
+    weighted: bool | str | None = None
+
+    def set_score_request(self, *, sample_weight: bool | str | None) -> "DistributionScorer":
+        """A scorer like this one that asks for weights, does not, or calls them otherwise."""
+        return replace(self, weighted=sample_weight)
+
+    def get_metadata_routing(self) -> Any:
+        """What the scorer asks for, in scikit-learn's form."""
+        from sklearn.utils.metadata_routing import MetadataRequest
+
+        request = MetadataRequest(owner=self)
+        request.score.add_request(param="sample_weight", alias=self.weighted)
+        return request
 
     def __call__(
         self, estimator: Any, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         STUDIES,
         Reproduction,
         StudyCost,
+        lay_out,
         reproduce,
         study_named,
     )
@@ -45,6 +46,7 @@ _EXPORTS = {
     "duration": "runner",
     "figure": "published",
     "group_sentences": "page",
+    "lay_out": "reproduction",
     "reproduce": "reproduction",
     "standard_errors_apart": "results",
     "study_named": "reproduction",
@@ -70,6 +72,7 @@ __all__ = [
     "duration",
     "figure",
     "group_sentences",
+    "lay_out",
     "reproduce",
     "standard_errors_apart",
     "study_named",

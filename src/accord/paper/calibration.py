@@ -45,8 +45,8 @@ from accord.paper.tables import (
     ResultColumn,
     ResultTable,
     by_dataset,
+    deep_and_bvm,
     ours,
-    printed,
 )
 
 __all__ = ["STUDY"]
@@ -104,7 +104,7 @@ def tables(results: Results) -> list[ResultTable]:
             title = f"Appendix A, {measure.upper()}: {words}"
             columns = _columns(results, measure, recipe)
             name = f"calibration-{measure}{_suffix(recipe)}"
-            found.append(by_dataset(name, title, note, columns, sizes=False))
+            found.append(by_dataset(name, title, note, columns))
     local = {
         **{f"local, {recipe}": bvm(recipe, LOCAL) for recipe in RECIPE_NAMES},
         "Deep Ensembles, cosine": deep(COSINE),
@@ -124,18 +124,11 @@ def _suffix(recipe: str) -> str:
 
 
 def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
-    columns = []
-    for source in (mse(recipe), deep(recipe)):
-        columns += [
-            printed(f"{source.method}, paper", "calibration", measure, source.method),
-            ours(f"{source.method}, ours", results, "calibration", measure, source),
-        ]
-    columns.append(printed("BVM, paper", "calibration", measure, "BVM"))
-    for predictive in (AS_PRINTED, SMOOTHED):
-        heading = f"BVM {predictive.name}, ours"
-        source = bvm(recipe, predictive)
-        columns.append(ours(heading, results, "calibration", measure, source))
-    return columns
+    own = [deep(recipe), bvm(recipe, AS_PRINTED), bvm(recipe, SMOOTHED)]
+    return [
+        ours("MSE Ensemble", results, "calibration", measure, mse(recipe), beside=True),
+        *deep_and_bvm(results, "calibration", measure, own),
+    ]
 
 
 def claims(results: Results) -> Iterable[JudgedClaim]:

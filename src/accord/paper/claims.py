@@ -12,7 +12,7 @@ import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import inf, isnan, nan, sqrt
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ __all__ = [
     "decided",
     "decided_on_mean",
     "fact",
+    "from_csv",
     "judged",
     "lower",
     "not_lower",
@@ -227,3 +228,17 @@ def to_csv(verdicts: Sequence[JudgedClaim], beyond: Sequence[JudgedClaim]) -> st
     for of, group in (("paper", verdicts), ("accord", beyond)):
         writer.writerows((of, v.where, v.claim, v.predictive, v.outcome, v.evidence) for v in group)
     return stream.getvalue()
+
+
+def from_csv(text: str) -> list[JudgedClaim]:
+    """What :func:`to_csv` wrote, the paper's claims first."""
+    return [
+        JudgedClaim(
+            row["where"],
+            row["claim"],
+            row["predictive"],
+            cast("Outcome", row["verdict"]),
+            row["evidence"],
+        )
+        for row in csv.DictReader(io.StringIO(text))
+    ]

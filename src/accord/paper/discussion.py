@@ -34,8 +34,8 @@ from accord.paper.study import (
 )
 from accord.paper.tables import (
     GAUSSIAN,
-    LEGEND,
     MIXTURE,
+    OURS_LEGEND,
     Entry,
     ResultColumn,
     ResultTable,
@@ -257,7 +257,7 @@ def _table(
         )
         for heading, source in sources.items()
     ]
-    note = f"{LEGEND.split(' Bold')[0]} Bold: the lowest of a row. {_SCORED[measure]}"
+    note = f"{OURS_LEGEND} {_SCORED[measure]}"
     full = f"{NAME}-{name}-{'in' if rows == INSIDE else 'out'}"
     return by_dataset(full, f"Discussion: {title}", note, columns, sizes=False)
 

@@ -3,8 +3,6 @@
 python -m accord.paper.page README.md results
 """
 
-import csv
-import math
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,12 +11,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from accord.datasets import info
 from accord.paper import published
 from accord.paper.claims import RULE, JudgedClaim, counted
-from accord.paper.published import Figure
 from accord.paper.records import write_whole
-from accord.paper.results import MeanOverSplits
+from accord.paper.results import Results
 from accord.paper.runner import duration
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
-from accord.paper.tables import formatted
+from accord.paper.tables import ShownNumber, formatted, numbers_in
 
 if TYPE_CHECKING:
     from accord.paper.reproduction import Reproduction, StudyResult
@@ -156,42 +153,45 @@ def _table(lines: Sequence[Sequence[str]]) -> str:
 
 START = "<!-- results: made by accord.paper.page -->"
 END = "<!-- end of results -->"
-# heading, file, source; no source: the published number of the method
-_COLUMNS: tuple[tuple[str, str, Source | str], ...] = (
-    ("paper: Deep Ensembles", "table3", "Deep Ensembles"),
-    ("paper: BVM", "table3", "BVM"),
-    ("Deep Ensembles", "table3-mixture", Source("table3", "Deep Ensembles", "printed")),
-    ("BVM as printed", "table3-mixture", Source("table3", "BVM", "printed", AS_PRINTED.name)),
-    ("BVM smoothed", "table3-mixture", Source("table3", "BVM", "printed", SMOOTHED.name)),
-    ("BVM local", "table3-mixture", Source("table3", "BVM", "printed", LOCAL.name)),
+# heading, file, source, whether the published number of Table 3 is shown below
+_COLUMNS: tuple[tuple[str, str, Source, bool], ...] = (
+    ("Deep Ensembles", "table3-mixture", Source("table3", "Deep Ensembles", "printed"), True),
+    ("BVM as printed", "table3-mixture", Source("table3", "BVM", "printed", AS_PRINTED.name), True),
+    ("BVM smoothed", "table3-mixture", Source("table3", "BVM", "printed", SMOOTHED.name), False),
+    ("BVM local", "table3-mixture", Source("table3", "BVM", "printed", LOCAL.name), False),
     (
         "random rows, rate 3e-3: Deep Ensembles",
-        "table1-mixture",
+        "table1-mixture-rate",
         Source("table1", "Deep Ensembles", "rate 3e-3"),
+        False,
     ),
     (
         "random rows, rate 3e-3: BVM local",
-        "table1-mixture",
+        "table1-mixture-rate",
         Source("table1", "BVM", "rate 3e-3", LOCAL.name),
+        False,
     ),
 )
-Numbers = dict[tuple[str, str, str, str], MeanOverSplits]
 
 
 def results_table(folder: Path) -> str:
-    """Test NLL on outliers and on random rows, the published figures beside ours, as Markdown.
+    """Test NLL on outliers and on random rows, as Markdown; in italics, what the paper prints.
 
     Ours are of the predictive distribution itself, which is what users get.
 
     Args:
         folder: Where :func:`~accord.paper.reproduce` has written tables 1 and 3.
     """
-    files = {name for _, name, source in _COLUMNS if isinstance(source, Source)}
-    numbers = {name: _numbers(folder / "tables" / f"{name}.csv") for name in files}
+    files = {name: (folder / "tables" / f"{name}.csv") for _, name, *_ in _COLUMNS}
+    numbers = {n: Results((), numbers_in(p.read_text("utf-8"))) for n, p in files.items()}
     lines = [["dataset", *(heading for heading, *_ in _COLUMNS)]]
     lines.append(["---", *("---:" for _ in _COLUMNS)])
     for dataset in published.datasets("table3"):
-        row = [_cell(numbers.get(name, {}), dataset, source) for _, name, source in _COLUMNS]
+        row = []
+        for _, name, source, beside in _COLUMNS:
+            found = formatted(numbers[name].estimate(dataset, source, "nll_exact"), 2)
+            figure = published.figure("table3", dataset, "nll", source.method) if beside else None
+            row.append(ShownNumber(found, False, formatted(figure) if figure else "").to_markdown())
         lines.append([info(dataset).title, *row])
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
@@ -204,29 +204,6 @@ def update_readme(readme: Path, folder: Path) -> None:
     before, rest = text.split(START, 1)
     _, after = rest.split(END, 1)
     write_whole(readme, f"{before}{START}\n{results_table(folder)}\n{END}{after}")
-
-
-def _numbers(path: Path) -> Numbers:
-    with path.open(newline="", encoding="utf-8") as file:
-        return {
-            (row["dataset"], row["method"], row["recipe"], row["predictive"]): _estimate(row)
-            for row in csv.DictReader(file)
-            if row["value"]
-        }
-
-
-def _estimate(row: dict[str, str]) -> MeanOverSplits:
-    error = float(row["standard_error"]) if row["standard_error"] else math.nan
-    return MeanOverSplits(float(row["value"]), error, int(row["splits"]))
-
-
-def _cell(numbers: Numbers, dataset: str, source: Source | str) -> str:
-    number: MeanOverSplits | Figure | None
-    if isinstance(source, Source):
-        number = numbers.get((dataset, source.method, source.recipe, source.predictive))
-    else:
-        number = published.figure("table3", dataset, "nll", source)
-    return formatted(number, 2)
 
 
 if __name__ == "__main__":

@@ -1,25 +1,31 @@
 """The paper from one call: plan, run, compare, write."""
 
+import html
 import json
 import os
 import platform
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from accord._version import __version__
 from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
-from accord.paper.claims import JudgedClaim, counted, to_csv
+from accord.paper.claims import JudgedClaim, counted, from_csv, to_csv
 from accord.paper.records import LIBRARIES, RecordStore, write_whole
-from accord.paper.results import Results
+from accord.paper.results import MeanOverSplits, Results, Written
 from accord.paper.runner import Listener, Silent, duration, run
 from accord.paper.shift import study as shift
 from accord.paper.study import Study
-from accord.paper.tables import ResultTable
+from accord.paper.tables import ResultTable, numbers_in
+from accord.work import workers_of
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 __all__ = [
     "OWN_STUDIES",
@@ -28,6 +34,7 @@ __all__ = [
     "Reproduction",
     "StudyCost",
     "StudyResult",
+    "lay_out",
     "reproduce",
     "study_named",
 ]
@@ -140,6 +147,7 @@ def reproduce(
     quick: bool = False,
     jobs: int | None = None,
     listener: Listener | None = None,
+    client: "Client | None" = None,
 ) -> Reproduction:
     """Run studies of the paper and write what came out beside what was published.
 
@@ -156,6 +164,7 @@ def reproduce(
         quick: Fewer splits: minutes instead of hours.
         jobs: Processes; one per core unless given.
         listener: Called with the progress.
+        client: A Dask client, whose workers train instead. They find the data as this process does.
     """
     from accord.paper.stacks import missing, records_of, stacks_of  # brings torch
 
@@ -168,11 +177,12 @@ def reproduce(
     left, aside = missing(stacks, store)
     for path in aside:
         listener.said(f"{path.with_suffix('.json')} is no whole record: kept as {path.name}.")
-    workers = jobs or os.cpu_count() or 1
+    workers = (jobs or os.cpu_count() or 1) if client is None else workers_of(client).count
     for dataset in dict.fromkeys(stack.dataset for stack in left if stack.dataset in names()):
         load(dataset)  # fetched once, here, where a missing file stops everything with one error
     listener.planned(left, done=len(stacks) - len(left), jobs=workers)
-    failed = tuple(s.label for s in run(left, store.folder, jobs=workers, listener=listener))
+    run_now = run(left, store.folder, jobs=workers, listener=listener, client=client)
+    failed = tuple(stack.label for stack in run_now)
     results = Results(records_of(stacks, store))
     codes = sorted({stack.code for stack in stacks})
     outcome = _outcome(chosen, results, target, quick, failed, " ".join(codes))
@@ -182,6 +192,73 @@ def reproduce(
         networks = f"{cost.networks:,} networks in " if cost.networks else ""
         listener.said(f"{cost.study}: {networks}{duration(cost.seconds)} of one core.")
     return outcome
+
+
+def lay_out(folder: str | Path) -> Reproduction:
+    """The pages of a reproduction again, from the tables, verdicts and figures that it wrote.
+
+    Nothing is trained and no number changes: what was written is laid out as tables are now. A
+    study whose tables are made of single splits, such as ``"shift"``, needs its records instead.
+
+    Args:
+        folder: Where :func:`reproduce` wrote.
+    """
+    target = Path(folder)
+    if not (target / "summary.json").exists():
+        raise FileNotFoundError(
+            f"folder must hold the summary.json of a reproduction, got {target}. Run reproduce()."
+        )
+    summary = json.loads((target / "summary.json").read_text(encoding="utf-8"))
+    if own := [name for name in summary["studies"] if study_named(name) in OWN_STUDIES]:
+        raise ValueError(
+            f"pages must be of the paper's studies, got {', '.join(own)}, whose tables are made of "
+            "its records. Run reproduce() in the same folder, which uses them again."
+        )
+    verdicts = from_csv((target / "verdicts.csv").read_text(encoding="utf-8"))
+    judged = {(v.where, v.claim, v.predictive): v for v in verdicts}
+    parts = tuple(
+        _written_part(study_named(name), summary["files"][name], target, judged)
+        for name in summary["studies"]
+    )
+    costs = tuple(
+        StudyCost(name, cost["networks"], cost["core_seconds"])
+        for name, cost in summary["costs"].items()
+    )
+    quick = summary["protocol"] == "quick"
+    outcome = Reproduction(parts, quick, costs, tuple(summary["failed"]), summary)
+    outcome.summary["files"] = _without_stale(parts, target)
+    _write(outcome, target)
+    return outcome
+
+
+def _written_part(
+    study: Study,
+    files: Sequence[str],
+    folder: Path,
+    judged: Mapping[tuple[str, str, str], JudgedClaim],
+) -> StudyResult:
+    written: dict[Written, MeanOverSplits] = {}
+    for name in (name for name in files if name.endswith(".csv")):
+        written |= numbers_in((folder / name).read_text(encoding="utf-8"))
+    results = Results((), written)
+
+    def verdicts(claims: Iterable[JudgedClaim]) -> tuple[JudgedClaim, ...]:
+        return tuple(judged.get((c.where, c.claim, c.predictive), c) for c in claims)
+
+    return StudyResult(
+        study,
+        tuple(study.tables(results)),
+        verdicts(study.claims(results)),
+        verdicts(study.beyond(results)),
+        tuple(_written_figure(folder / name) for name in files if name.endswith(".svg")),
+    )
+
+
+def _written_figure(path: Path) -> Drawn:
+    svg = path.read_text(encoding="utf-8")
+    words = re.search(r'aria-label="([^"]*)"', svg)
+    on_page = re.sub(r"<style>.*?</style>", "", svg, count=1).strip()  # the page has its own
+    return Drawn(path.stem, html.unescape(words.group(1)) if words else "", on_page)
 
 
 def _chosen(names: Sequence[str]) -> list[Study]:
@@ -210,7 +287,7 @@ def _outcome(
     )
     # records shared from another study count where they are needed
     made = sorted({record.source.study for record in results.records})
-    costs = tuple(StudyCost(n, results.networks(n), results.seconds(n)) for n in made)
+    costs = tuple(StudyCost(n, results.networks(n), round(results.seconds(n), 1)) for n in made)
     summary = _summary(parts, quick, costs, failed, code)
     return Reproduction(parts, quick, costs, failed, summary)
 
@@ -232,7 +309,10 @@ def _write(outcome: Reproduction, folder: Path) -> None:
     from accord.paper.page import markdown_page
 
     for table in outcome.tables:
-        write_whole(folder / "tables" / f"{table.name}.csv", table.to_csv())
+        numbers = folder / "tables" / f"{table.name}.csv"
+        # a file with these numbers stays: read again, they have fewer digits
+        if not numbers.exists() or numbers_in(numbers.read_text("utf-8")) != table.numbers():
+            write_whole(numbers, table.to_csv())
         write_whole(folder / "tables" / f"{table.name}.md", table.to_markdown())
     write_whole(folder / "verdicts.csv", to_csv(outcome.claims, outcome.beyond))
     text = json.dumps(outcome.summary, indent=1, ensure_ascii=False) + "\n"
@@ -276,8 +356,7 @@ def _summary(
         },
         "code": code,
         "costs": {
-            cost.study: {"networks": cost.networks, "core_seconds": round(cost.seconds, 1)}
-            for cost in costs
+            cost.study: {"networks": cost.networks, "core_seconds": cost.seconds} for cost in costs
         },
         "networks": sum(cost.networks for cost in costs),
         "core_seconds": round(sum(cost.seconds for cost in costs), 1),

@@ -1,6 +1,6 @@
 """The records of a reproduction: means over splits with their standard errors, and differences."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, isfinite, nan, sqrt
 from typing import Literal
@@ -13,8 +13,16 @@ from accord.paper.published import Figure
 from accord.paper.records import Record
 from accord.paper.study import Source
 
-__all__ = ["MeanOverSplits", "Results", "jackknife", "paired_difference", "standard_errors_apart"]
+__all__ = [
+    "MeanOverSplits",
+    "Results",
+    "Written",
+    "jackknife",
+    "paired_difference",
+    "standard_errors_apart",
+]
 
+Written = tuple[str, str, str, str, str]
 _Statistic = Literal["mean", "max"]
 _CALIBRATION: dict[str, _Statistic] = {"ece": "mean", "mce": "max"}
 
@@ -106,9 +114,16 @@ def _reduced(curves: Floats, statistic: _Statistic) -> Floats:
 
 
 class Results:
-    """Records by dataset and source, their splits in order."""
+    """Records by dataset and source, their splits in order.
 
-    def __init__(self, records: Iterable[Record]) -> None:
+    ``written`` are means that stand in a reproduction's tables, for pages without its records; by
+    dataset, measure, method, recipe and predictive.
+    """
+
+    def __init__(
+        self, records: Iterable[Record], written: Mapping[Written, MeanOverSplits] | None = None
+    ) -> None:
+        self._written = written or {}
         self.records = sorted(records, key=lambda record: record.split)
         self._by_place: dict[tuple[str, Source], dict[int, Record]] = {}
         for record in self.records:
@@ -123,7 +138,8 @@ class Results:
         """Mean over the splits; the calibration errors ``ece`` and ``mce`` of the mean curve."""
         records = self.at(dataset, source)
         if not records:
-            return None
+            key = (dataset, measure, source.method, source.recipe, source.predictive)
+            return self._written.get(key)
         if measure in _CALIBRATION:
             return jackknife(_gaps(records), _CALIBRATION[measure])
         return MeanOverSplits.over([record.measures[measure] for record in records])

@@ -5,9 +5,10 @@ A listener receives what is done, what is at work, and how long it will still ta
 
 import os
 import signal
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import ExitStack
 from pathlib import Path
@@ -17,9 +18,12 @@ from typing import TYPE_CHECKING, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from accord.paper.records import RecordStore
+from accord.paper.records import RecordStore, write_whole
+from accord.work import workers_of
 
 if TYPE_CHECKING:
+    from distributed import Client
+
     from accord.paper.stacks import Outcome, Stack
 
 __all__ = ["Listener", "Silent", "TerminalProgress", "duration", "run"]
@@ -155,8 +159,12 @@ def run(
     jobs: int,
     listener: Listener,
     work: Work | None = None,
+    client: "Client | None" = None,
 ) -> list["Stack"]:
     """Run all stacks, ``jobs`` at a time, each on one thread; returns those that failed.
+
+    With a Dask ``client`` its workers run them, and need no disk in common: their records come back
+    and are written here.
 
     Interrupted by Ctrl-C, the workers are stopped and their stacks are lost; all others are on
     disk, and the next run goes on from there. A single job has a process of its own, too, where
@@ -169,6 +177,8 @@ def run(
 
         work = run_stack
     failed: list[Stack] = []
+    if client is not None:
+        return _run_on_cluster(stacks, folder, listener, work, client)
     waiting, workers = list(stacks), min(jobs, len(stacks))
     while waiting:
         # A pool that lost a worker is of no use any more, and the next round has a new one. The
@@ -178,6 +188,38 @@ def run(
                 failed.append(stack)
                 listener.failed(stack, _LOST)
     return failed
+
+
+def _run_on_cluster(
+    stacks: Sequence["Stack"], folder: Path, listener: Listener, work: Work, client: "Client"
+) -> list["Stack"]:
+    failed: list[Stack] = []
+
+    def calls() -> Iterator[tuple[Work, "Stack"]]:
+        for stack in stacks:
+            listener.started(stack)
+            yield work, stack
+
+    for number, found, error in workers_of(client).run(_with_records, calls()):
+        stack = stacks[number]
+        if error is not None:
+            failed.append(stack)
+            listener.failed(stack, f"{type(error).__name__}: {error}")
+            continue
+        outcome, files = found
+        for name, content in files.items():
+            write_whole(folder / name, content)
+        listener.finished(stack, seconds=outcome.seconds, networks=outcome.networks)
+    return failed
+
+
+def _with_records(work: Work, stack: "Stack") -> tuple["Outcome", dict[str, bytes]]:
+    """A stack on another machine: its outcome, and its records as files."""
+    with tempfile.TemporaryDirectory() as name:
+        store = RecordStore(Path(name))
+        outcome = work(stack, store)
+        files = {str(path.relative_to(name)): path.read_bytes() for path in store.paths()}
+    return outcome, files
 
 
 def _run_pool(

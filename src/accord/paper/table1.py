@@ -31,11 +31,12 @@ from accord.paper.tables import (
     GAUSSIAN,
     LEGEND,
     MIXTURE,
+    OURS_LEGEND,
     ResultColumn,
     ResultTable,
     by_dataset,
+    deep_and_bvm,
     ours,
-    printed,
 )
 
 __all__ = [
@@ -171,27 +172,19 @@ def tables(results: Results) -> list[ResultTable]:
             note = f"{LEGEND} {GAUSSIAN}" if measure == "nll" else LEGEND
             title = f"Table 1, test {heading}: {words}"
             found.append(by_dataset(f"table1-{measure}{suffix}", title, note, columns))
-    return [*found, _beyond_table(results), _mixture_table(results)]
+    return [*found, _beyond_table(results), *_mixture_tables(results)]
 
 
 def _rival_columns(results: Results, measure: str) -> list[ResultColumn]:
-    columns = []
-    for source in (PBP, MC_DROPOUT):
-        columns += [
-            printed(f"{source.method}, paper", "table1", measure, source.method),
-            ours(f"{source.method}, ours", results, "table1", measure, source),
-        ]
-    return columns
+    return [
+        ours(source.method, results, "table1", measure, source, beside=True)
+        for source in (PBP, MC_DROPOUT)
+    ]
 
 
 def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
-    return [
-        printed("Deep Ensembles, paper", "table1", measure, "Deep Ensembles"),
-        ours("Deep Ensembles, ours", results, "table1", measure, deep(recipe)),
-        printed("BVM, paper", "table1", measure, "BVM"),
-        ours("BVM as printed, ours", results, "table1", measure, bvm(recipe, AS_PRINTED)),
-        ours("BVM smoothed, ours", results, "table1", measure, bvm(recipe, SMOOTHED)),
-    ]
+    own = [deep(recipe), bvm(recipe, AS_PRINTED), bvm(recipe, SMOOTHED)]
+    return deep_and_bvm(results, "table1", measure, own)
 
 
 def _beyond_table(results: Results) -> ResultTable:
@@ -202,26 +195,28 @@ def _beyond_table(results: Results) -> ResultTable:
         ),
         ours("Deep Ensembles, cosine", results, "table1", "nll", deep(COSINE), compared=False),
     ]
-    note = f"{LEGEND} {GAUSSIAN} {COSINE_IN_WORDS}"
+    note = f"{OURS_LEGEND} {GAUSSIAN} {COSINE_IN_WORDS}"
     title = "Beyond the paper: test NLL with a local tolerance and with our recipe"
     return by_dataset("table1-nll-ours", title, note, columns)
 
 
-def _mixture_table(results: Results) -> ResultTable:
-    sources = {
-        "Deep Ensembles, printed": deep(PRINTED),
-        "BVM smoothed, printed": bvm(PRINTED, SMOOTHED),
-        f"Deep Ensembles, {RATE}": deep(RATE),
-        f"BVM as printed, {RATE}": bvm(RATE, AS_PRINTED),
-        f"BVM smoothed, {RATE}": bvm(RATE, SMOOTHED),
-        f"BVM local, {RATE}": bvm(RATE, LOCAL),
+def _mixture_tables(results: Results) -> list[ResultTable]:
+    by_recipe = {
+        PRINTED: ("the printed recipe", "", (SMOOTHED,)),
+        RATE: ("ten times the printed rate", "-rate", (AS_PRINTED, SMOOTHED, LOCAL)),
     }
-    columns = [
-        ours(heading, results, "table1", "nll_exact", source, compared=False)
-        for heading, source in sources.items()
-    ]
-    title = "Table 1, test NLL of the mixture itself"
-    return by_dataset("table1-mixture", title, f"{LEGEND} {MIXTURE}", columns)
+    found = []
+    for recipe, (words, suffix, predictives) in by_recipe.items():
+        sources = {"Deep Ensembles": deep(recipe)}
+        sources |= {f"BVM {p.name}": bvm(recipe, p) for p in predictives}
+        columns = [
+            ours(heading, results, "table1", "nll_exact", source, compared=False)
+            for heading, source in sources.items()
+        ]
+        title = f"Table 1, test NLL of the mixture itself: {words}"
+        note = f"{OURS_LEGEND} {MIXTURE}"
+        found.append(by_dataset(f"table1-mixture{suffix}", title, note, columns))
+    return found
 
 
 def claims(results: Results) -> Iterable[JudgedClaim]:

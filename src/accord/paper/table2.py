@@ -115,8 +115,9 @@ def _rows(heads: str) -> dict[str, Source]:
 def tables(results: Results) -> list[ResultTable]:
     """One per choice of heads."""
     note = (
-        "Mean ± standard error over seeds; † more than two combined standard errors from the "
-        "published number, which is of one run and is taken to vary as one of ours does. "
+        "Ours, mean ± standard error over seeds; in italics below it, what the paper prints. † "
+        "more than two combined standard errors from the published number, which is of one run and "
+        "is taken to vary as one of ours does. "
         f"{GAUSSIAN} Interval and its width are of the same Gaussian. {_nearer(results)}"
     ).strip()
     return [

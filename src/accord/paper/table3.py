@@ -40,13 +40,14 @@ from accord.paper.tables import (
     GAUSSIAN,
     LEGEND,
     MIXTURE,
+    OURS_LEGEND,
     Entry,
     ResultColumn,
     ResultTable,
     by_dataset,
+    deep_and_bvm,
     formatted,
     ours,
-    printed,
 )
 
 __all__ = ["STUDY", "bvm", "deep"]
@@ -152,13 +153,7 @@ def tables(results: Results) -> list[ResultTable]:
     """The paper's table; its shifts; a larger ε and the floor; ours; the mixture's NLL."""
     single = "The published numbers are of one run, taken to vary as one of ours does."
     note = f"{LEGEND} {single} {GAUSSIAN} Shaded by the paper: {_titles(GREY)}."
-    main = [
-        printed("Deep Ensembles, paper", "table3", "nll", "Deep Ensembles"),
-        ours("Deep Ensembles, ours", results, "table3", "nll", deep()),
-        printed("BVM, paper", "table3", "nll", "BVM"),
-        ours("BVM as printed, ours", results, "table3", "nll", bvm(AS_PRINTED)),
-        ours("BVM smoothed, ours", results, "table3", "nll", bvm(SMOOTHED)),
-    ]
+    main = deep_and_bvm(results, "table3", "nll", [deep(), bvm(AS_PRINTED), bvm(SMOOTHED)])
     others = (
         ("settings", "Table 3, a larger ε and a variance floor", _SETTINGS, GAUSSIAN),
         (
@@ -169,14 +164,15 @@ def tables(results: Results) -> list[ResultTable]:
         ),
     )
     title = "Table 3, test NLL of the mixture itself"
+    mixture = f"{OURS_LEGEND} {MIXTURE} {COSINE_IN_WORDS}"
     return [
         by_dataset("table3", "Table 3, test NLL on outliers", note, main),
         _shifts(results),
         *(
-            _plain(f"table3-{name}", title, f"{LEGEND} {words}", sources, results)
+            _plain(f"table3-{name}", title, f"{OURS_LEGEND} {words}", sources, results)
             for name, title, sources, words in others
         ),
-        _plain("table3-mixture", title, f"{LEGEND} {MIXTURE}", _MIXTURE, results, "nll_exact"),
+        _plain("table3-mixture", title, mixture, _MIXTURE, results, "nll_exact"),
     ]
 
 
@@ -192,7 +188,7 @@ def _plain(
         ours(heading, results, "table3", measure, source, compared=False)
         for heading, source in sources.items()
     ]
-    return by_dataset(name, title, note, columns)
+    return by_dataset(name, title, note, columns, sizes=len(columns) < 6)  # no wider than a page
 
 
 def _titles(names: Sequence[str]) -> str:
@@ -213,13 +209,10 @@ def _shifts(results: Results) -> ResultTable:
             )
             for dataset in DATASETS
         ]
-        columns += [
-            printed(f"{heading}, paper", "table3", measure),
-            ResultColumn(f"{heading}, ours", tuple(entries)),
-        ]
+        columns.append(ResultColumn(heading, tuple(entries), beside=True))
     note = (
-        "Differences between the normalised targets of training and test rows. "
-        + LEGEND.split(" Bold")[0]
+        "Differences between the normalised targets of training and test rows: ours, mean ± "
+        "standard error over forests, and in italics what the paper prints."
     )
     table = by_dataset("table3-shifts", "Table 3, shift of the targets", note, columns)
     return replace(table, mark_best=False)

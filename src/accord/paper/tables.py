@@ -10,7 +10,7 @@ from typing import NamedTuple
 from accord.datasets import info
 from accord.paper import published
 from accord.paper.published import Figure
-from accord.paper.results import MeanOverSplits, Results, standard_errors_apart
+from accord.paper.results import MeanOverSplits, Results, Written, standard_errors_apart
 from accord.paper.study import Source
 
 __all__ = [
@@ -18,23 +18,27 @@ __all__ = [
     "GAUSSIAN",
     "LEGEND",
     "MIXTURE",
+    "OURS_LEGEND",
     "Entry",
     "ResultColumn",
     "ResultTable",
     "ShownNumber",
     "by_dataset",
     "by_source",
+    "deep_and_bvm",
     "formatted",
+    "numbers_in",
     "ours",
-    "printed",
     "sizes_of",
 ]
 
 _FAR = 2.0  # combined standard errors
 LEGEND = (
-    "Mean ± standard error over splits. Bold: the lowest of the paper's columns, and of ours. "
-    "† more than two combined standard errors from the published number."
+    "Ours, mean ± standard error over splits; in italics below it, what the paper prints. Bold: "
+    "the lowest of ours in a row, and of the paper's. † more than two combined standard errors "
+    "from the published number of that method. N rows, d features."
 )
+OURS_LEGEND = "Mean ± standard error over splits. Bold: the lowest of a row."
 GAUSSIAN = "Scored density: the Gaussian with the ensemble's mean and variance, as in the paper."
 MIXTURE = (
     "Scored density: the predictive distribution itself, a mixture of the members, which is what "
@@ -47,23 +51,26 @@ COSINE_IN_WORDS = (
 
 
 class ShownNumber(NamedTuple):
-    """A number as it is shown."""
+    """A number of ours as it is shown, and the published one below it, if any."""
 
     text: str
     is_best: bool
-    is_printed: bool
+    published: str = ""
+    is_best_published: bool = False
+
+    def to_markdown(self) -> str:
+        shown = f"**{self.text}**" if self.is_best else self.text
+        stars = "***" if self.is_best_published else "*"
+        return f"{shown}<br>{stars}{self.published}{stars}" if self.published else shown
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One number of a table: ours, the published one, or both to be compared.
-
-    ``source`` is None for a column that only repeats what the paper prints.
-    """
+    """One number of a table: ours, and the published one if there is one to compare with."""
 
     dataset: str
     measure: str
-    source: Source | None
+    source: Source
     ours: MeanOverSplits | None
     printed: Figure | None
 
@@ -76,36 +83,28 @@ class Entry:
 
     @property
     def value(self) -> float:
-        """What the column shows, rounded as it is shown; NaN for a blank."""
-        shown = self.printed if self.source is None else self.ours
-        return math.nan if shown is None else round(shown.value, self.decimals)
+        """Ours, rounded as it is shown; NaN for a blank."""
+        return math.nan if self.ours is None else round(self.ours.value, self.decimals)
 
     @property
     def decimals(self) -> int:
         """As many as the paper prints, and four for small numbers of ours."""
-        if self.source is None and self.printed is not None:
-            return self.printed.decimals
         return max(
             self.printed.decimals if self.printed else 2, _decimals(self.ours) if self.ours else 2
         )
 
     def text(self) -> str:
-        if self.source is None:
-            return formatted(self.printed)
         far = "†" if abs(self.apart) > _FAR else ""
         return formatted(self.ours, self.decimals) + far
 
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A heading and one entry per row."""
+    """A heading and one entry per row; ``beside`` shows the published numbers in the same cells."""
 
     heading: str
     entries: tuple[Entry, ...]
-
-    @property
-    def is_printed(self) -> bool:
-        return all(entry.source is None for entry in self.entries)
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -113,7 +112,7 @@ class ResultTable:
     """Datasets (or methods) down, methods (or measures) across.
 
     ``facts`` are further columns of text, such as the sizes of datasets. With ``mark_best`` the
-    lowest number of each row is marked, separately among the paper's columns and among ours.
+    lowest number of each row is marked, separately among the paper's and among ours.
     """
 
     name: str
@@ -135,14 +134,18 @@ class ResultTable:
         lines = []
         for place, row in enumerate(self.rows):
             entries = [column.entries[place] for column in self.columns]
-            best = {side: _lowest(entries, side) for side in (True, False)}
+            printed = [
+                e.printed if c.beside else None for c, e in zip(self.columns, entries, strict=True)
+            ]
+            best, best_printed = _lowest([e.value for e in entries]), _lowest(_values(printed))
             cells = [
                 ShownNumber(
                     entry.text(),
-                    self.mark_best and entry.value == best[column.is_printed],
-                    column.is_printed,
+                    self.mark_best and entry.value == best,
+                    formatted(figure) if figure else "",
+                    self.mark_best and figure is not None and figure.value == best_printed,
                 )
-                for column, entry in zip(self.columns, entries, strict=True)
+                for entry, figure in zip(entries, printed, strict=True)
             ]
             lines.append(([row, *(values[place] for values in self.facts.values())], cells))
         return lines
@@ -150,12 +153,13 @@ class ResultTable:
     def to_markdown(self) -> str:
         """A table for people."""
         rule = ["---", *("---:" for _ in self.head[1:])]
-        body = [
-            [*words, *(f"**{c.text}**" if c.is_best else c.text for c in cells)]
-            for words, cells in self.cells()
-        ]
+        body = [[*words, *(cell.to_markdown() for cell in cells)] for words, cells in self.cells()]
         lines = ["| " + " | ".join(line) + " |" for line in (self.head, rule, *body)]
         return "\n".join([f"### {self.title}", "", *lines, "", self.note, ""])
+
+    def numbers(self) -> dict[Written, MeanOverSplits]:
+        """The numbers as :func:`numbers_in` reads them from the CSV."""
+        return numbers_in(self.to_csv())
 
     def to_csv(self) -> str:
         """One line per number, for machines."""
@@ -163,7 +167,7 @@ class ResultTable:
         writer = csv.writer(stream, lineterminator="\n")
         writer.writerow(_FIELDS)
         for column in self.columns:
-            writer.writerows(_fields(e, e.source) for e in column.entries if e.source is not None)
+            writer.writerows(map(_fields, column.entries))
         return stream.getvalue()
 
 
@@ -182,8 +186,8 @@ _FIELDS = (
 )
 
 
-def _fields(entry: Entry, source: Source) -> list[object]:
-    ours, printed = entry.ours, entry.printed
+def _fields(entry: Entry) -> list[object]:
+    ours, printed, source = entry.ours, entry.printed, entry.source
     return [
         entry.dataset,
         entry.measure,
@@ -197,12 +201,26 @@ def _fields(entry: Entry, source: Source) -> list[object]:
     ]
 
 
+def numbers_in(text: str) -> dict[Written, MeanOverSplits]:
+    """What :meth:`ResultTable.to_csv` wrote, where there is a number."""
+    found = {}
+    for row in csv.DictReader(io.StringIO(text)):
+        if row["value"]:
+            key = (row["dataset"], row["measure"], row["method"], row["recipe"], row["predictive"])
+            error = float(row["standard_error"]) if row["standard_error"] else math.nan
+            found[key] = MeanOverSplits(float(row["value"]), error, int(row["splits"]))
+    return found
+
+
 def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
 
 
-def _lowest(entries: Sequence[Entry], is_printed: bool) -> float:
-    values = [e.value for e in entries if (e.source is None) == is_printed]
+def _values(figures: Sequence[Figure | None]) -> list[float]:
+    return [figure.value for figure in figures if figure is not None]
+
+
+def _lowest(values: Sequence[float]) -> float:
     return min((v for v in values if not math.isnan(v)), default=math.nan)
 
 
@@ -228,19 +246,6 @@ def _decimals(number: MeanOverSplits) -> int:
     return 2 if not math.isfinite(number.value) or abs(number.value) >= 0.1 else 4
 
 
-def printed(
-    heading: str, table: published.PrintedTable, measure: str, method: str | None = None
-) -> ResultColumn:
-    """What the paper prints, one number per dataset."""
-    return ResultColumn(
-        heading,
-        tuple(
-            Entry(d, measure, None, None, published.figure(table, d, measure, method))
-            for d in published.datasets(table)
-        ),
-    )
-
-
 def ours(
     heading: str,
     results: Results,
@@ -249,10 +254,12 @@ def ours(
     source: Source,
     *,
     compared: bool = True,
+    beside: bool = False,
 ) -> ResultColumn:
     """Ours, one number per dataset of a published table.
 
-    ``compared`` ones are held against the published number of the same method.
+    ``compared`` ones are held against the published number of the same method, which ``beside``
+    shows in the same cells.
     """
     return ResultColumn(
         heading,
@@ -266,7 +273,19 @@ def ours(
             )
             for d in published.datasets(table)
         ),
+        beside,
     )
+
+
+def deep_and_bvm(
+    results: Results, table: published.PrintedTable, measure: str, sources: Sequence[Source]
+) -> list[ResultColumn]:
+    """Deep Ensembles, BVM as printed and BVM smoothed, the first two beside what is published."""
+    headings = ("Deep Ensembles", "BVM as printed", "BVM smoothed")
+    return [
+        ours(heading, results, table, measure, source, beside=heading != headings[-1])
+        for heading, source in zip(headings, sources, strict=True)
+    ]
 
 
 def by_dataset(
@@ -310,8 +329,5 @@ def by_source(
             )
             for source in rows.values()
         ]
-        if any(entry.printed for entry in entries):
-            paper = [Entry(e.dataset, e.measure, None, None, e.printed) for e in entries]
-            columns.append(ResultColumn(f"{heading}, paper", tuple(paper)))
-        columns.append(ResultColumn(heading, tuple(entries)))
+        columns.append(ResultColumn(heading, tuple(entries), beside=table is not None))
     return ResultTable(name, title, note, "method", tuple(rows), tuple(columns))

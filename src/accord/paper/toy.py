@@ -27,7 +27,7 @@ from accord.paper.study import (
     Study,
     StudyModel,
 )
-from accord.paper.tables import GAUSSIAN, ResultTable, by_source
+from accord.paper.tables import GAUSSIAN, ResultTable, by_source, formatted
 
 __all__ = ["STUDY"]
 
@@ -184,7 +184,9 @@ def _similar(results: Results, predictive: Predictive) -> Trial:
     ratios = [log(np.mean(a.curves["std"]) / np.mean(b.curves["std"])) for a, b in pairs]
     ratio = MeanOverSplits.over(ratios)
     outcome = decided(ratio, above=-log(1.25), below=log(1.25))
-    return Trial(DATASET, outcome, f"ratio of mean σ {np.exp(ratio.value):.2f}")
+    value = float(np.exp(ratio.value))
+    shown = MeanOverSplits(value, value * ratio.error, ratio.n)
+    return Trial(DATASET, outcome, f"ratio of mean σ {formatted(shown, 2)}")
 
 
 def beyond(results: Results) -> Iterable[JudgedClaim]:

@@ -106,9 +106,9 @@ class Encoder:
 
 
 def _why_unknown(value: Any) -> str:
-    from accord.agreement import Rule  # slow to import, and seldom needed
+    from accord.agreement import BooleanRule  # slow to import, and seldom needed
 
-    if isinstance(value, Rule | FunctionType | BuiltinFunctionType | MethodType | partial):
+    if isinstance(value, BooleanRule | FunctionType | BuiltinFunctionType | MethodType | partial):
         shown = getattr(value, "__name__", None) or repr(value)
         return (
             f"a model file holds no code, got the callable {shown}. Write a rule with Within, "

@@ -35,6 +35,8 @@ TYPES: dict[str, str] = {
     "AllWithin": "accord.agreement:AllWithin",
     "EachOutput": "accord.agreement:EachOutput",
     "JointBoth": "accord.agreement.joint_rules:JointBoth",
+    "JointEither": "accord.agreement.joint_rules:JointEither",
+    "JointNot": "accord.agreement.joint_rules:JointNot",
     "NormWithin": "accord.agreement:NormWithin",
     "Growth": "accord.trust:Growth",
     "ToleranceCurve": "accord.estimators:ToleranceCurve",
@@ -71,6 +73,9 @@ TYPES: dict[str, str] = {
     "BoostingModel": "accord.portfolio.boosting:BoostingModel",
     "BoostingRecipe": "accord.portfolio.recipes:BoostingRecipe",
     "Trees": "accord.portfolio.boosting:Trees",
+    # What a run that was stopped goes on from.
+    "Candidate": "accord.portfolio.crossfit:Candidate",
+    "Components": "accord.portfolio.components:Components",
     # What an estimator of this package may be built of or around; their state is plain numbers.
     "sklearn.Pipeline": "sklearn.pipeline:Pipeline",
     "sklearn.StandardScaler": "sklearn.preprocessing:StandardScaler",

@@ -1,7 +1,8 @@
 """Figures of predictions and their uncertainty: an ``ax`` in, an ``ax`` out.
 
 Without ``ax`` each function makes a figure of its own (``ax.figure``), outside pyplot; `figure`
-makes one with several axes, `save` writes it, and `to_svg` gives it for a page.
+makes one with several axes, `save` writes it, and `to_svg` gives it for a page. A notebook shows
+these figures by itself. `plot_model` draws a model's predictions beside what was observed.
 
 >>> from accord import plots
 >>> ax = plots.envelope(x=[0.0, 1.0], mean=[0.0, 1.0], std=[1.0, 2.0])
@@ -20,22 +21,26 @@ from accord.plots.comparison import metric_by_method, trade_off
 from accord.plots.envelopes import envelope, series_envelope
 from accord.plots.figures import figure, save, to_png, to_svg
 from accord.plots.fitting import ToleranceCurveLike, tolerance_curve, training_curves
+from accord.plots.models import Evidence, evidence_figure, plot_model
 from accord.plots.predictions import sorted_predictions, uncertainty_split
 from accord.plots.style import PALETTE, ink, legend, method_look
 
 __all__ = [
     "PALETTE",
+    "Evidence",
     "ToleranceCurveLike",
     "coverage_by_distance",
     "dependence_curve",
     "envelope",
     "error_against_deviation",
+    "evidence_figure",
     "figure",
     "ink",
     "legend",
     "method_look",
     "metric_by_method",
     "pit_histogram",
+    "plot_model",
     "reliability_diagram",
     "residuals",
     "save",

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from accord._checks import check_count, check_not_empty, check_same_shape
 from accord._types import Floats
+from accord._wording import percent
 from accord.distributions import Distribution
 from accord.metrics import (
     MINIMUM_ROWS,
@@ -33,7 +34,6 @@ from accord.plots.style import (
     method_look,
     note,
     number_axis,
-    percent,
     percent_axis,
     scatter_look,
 )

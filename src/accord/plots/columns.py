@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from accord._checks import check_count, check_same_shape
 from accord._types import Floats
 from accord.metrics import as_array, finite
+from accord.plots.envelopes import drawable_interval
 from accord.plots.figures import axes_or_new
 from accord.plots.style import (
     BLUE,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["dependence_curve", "residuals"]
 
 _LONG_NAME = 14
+_SECONDS_A_DAY = 86_400
 
 
 def dependence_curve(
@@ -44,21 +46,24 @@ def dependence_curve(
     """The mean prediction for values of a column, with two bands.
 
     The outer one is the mean interval, ``lower`` to ``upper``; the inner one is ±2 ``unknown``,
-    what the model does not know. With ``labels``, ``at`` are places of categories; with ``dates``,
-    seconds since 1970.
+    what the model does not know. An infinite end is drawn beyond all finite ones. With ``labels``,
+    ``at`` are places of categories; with ``dates``, seconds since 1970.
 
     **Shape**: all (g,).
     """
-    given = {"at": at, "mean": mean, "lower": lower, "upper": upper, "unknown": unknown}
+    given = {"at": at, "mean": mean, "unknown": unknown}
     found = {name: finite(name, values) for name, values in given.items()}
-    check_same_shape(**found)
     x, center, spread = found["at"], found["mean"], 2 * found["unknown"]
+    x = x / _SECONDS_A_DAY if dates else x
+    ends = np.stack([as_array("lower", lower), as_array("upper", upper)], axis=-1)
+    low, high = drawable_interval(ends, center, center).T
+    check_same_shape(**found, lower=low)
     ax = axes_or_new(ax)
     if labels:
-        _as_bars(ax, x, center, spread, found["lower"], found["upper"])
+        _as_bars(ax, x, center, spread, low, high)
         ax.set_xticks(x, [name[:_LONG_NAME] for name in labels], rotation=30, ha="right")
     else:
-        ax.fill_between(x, found["lower"], found["upper"], color=SKY, alpha=0.3, lw=0)
+        ax.fill_between(x, low, high, color=SKY, alpha=0.3, lw=0)
         ax.fill_between(x, center - spread, center + spread, color=BLUE, alpha=0.3, lw=0)
         ax.plot(x, center, color=BLUE, lw=2)
         (date_axis if dates else number_axis)(ax.xaxis)
@@ -87,7 +92,7 @@ def residuals(
     """Errors against a quantity, with the mean error of groups of rows and twice its error.
 
     Means that leave the zero line say that the model errs in a direction there. Of many rows only
-    some are drawn; the means are of all.
+    some are drawn; the means are of all. With ``dates``, ``against`` is in seconds since 1970.
 
     **Shape**: ``against`` and ``residual`` (N,).
     """
@@ -96,6 +101,7 @@ def residuals(
     check_same_shape(against=x, residual=error)
     known = np.isfinite(x)
     x, error = x[known], error[known]
+    x = x / _SECONDS_A_DAY if dates else x
     order = np.argsort(x, kind="stable")
     groups = np.array_split(order, max(1, min(n_groups, len(x) // 5)))
     place = np.array([np.median(x[rows]) for rows in groups])

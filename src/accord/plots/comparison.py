@@ -99,10 +99,10 @@ def trade_off(
 
 
 def _write_values(ax: "Axes", values: Floats, spread: Floats) -> None:
-    """Each value above its dot, all with the decimals that the smallest error or gap calls for."""
+    """Each value above its dot, all with the decimals that a typical error or gap calls for."""
     known = spread[spread > 0] if (spread > 0).any() else np.diff(np.unique(values))
-    finest = float(known.min()) if known.size else 0.01
-    decimals = int(np.clip(np.ceil(-np.log10(finest)), 0, 4))
+    typical = float(np.median(known)) if known.size else 0.01
+    decimals = int(np.clip(1 - np.floor(np.log10(typical)), 0, 4))
     for y, (value, error) in enumerate(zip(values, spread, strict=True)):
         number = f"{value:.{decimals}f}".replace("-", "−")
         ax.annotate(

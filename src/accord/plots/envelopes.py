@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from accord._checks import check_not_empty, check_positive, check_same_shape
 from accord._types import Floats
+from accord._wording import percent
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive
 from accord.metrics import coverage as covered
@@ -18,10 +19,10 @@ from accord.plots.style import (
     ORANGE,
     PALETTE,
     VERMILLION,
+    date_axis,
     ink,
     legend,
     legend_below,
-    percent,
 )
 
 if TYPE_CHECKING:
@@ -122,7 +123,8 @@ def series_envelope(
     ax.plot(at, y, color=ink(ax), lw=0, marker="o", ms=4.5, mec="none", label="observed")
     ax.set_ylabel("target")
     ax.margins(x=0.02)
-    _date_axis(ax, at)
+    if np.issubdtype(at.dtype, np.datetime64):
+        date_axis(ax.xaxis, ticks=9)
     legend_below(ax, columns=2)
     return ax
 
@@ -131,35 +133,25 @@ def _band(
     ax: "Axes", x: Any, y: Floats, name: str, dist: Distribution, coverage: float, k: int
 ) -> None:
     q = predictive(y, dist=dist)
-    interval, drawn = drawable_interval(q, coverage, y)
-    inside = percent(covered(y_true=y, interval=interval))
+    interval, center = as_array("interval", q.interval(coverage)), as_array("mean", q.mean)
+    drawn = drawable_interval(interval, center, y)
+    inside = percent(covered(y_true=y, interval=interval), 0)
     look: dict[str, Any] = {"color": PALETTE[k % len(PALETTE)], "ls": LINES[k % len(LINES)]}
     ax.fill_between(x, *drawn.T, color=look["color"], alpha=0.12, lw=0)
     for end in interval.T:  # where infinite: no edge
         ax.plot(x, end, **look, lw=1.0)
     label = f"{name}: {inside} in its {coverage * 100:g} % interval"
-    ax.plot(x, as_array("mean", q.mean), **look, lw=2.0, label=label)
+    ax.plot(x, center, **look, lw=2.0, label=label)
 
 
-def _date_axis(ax: "Axes", x: Any) -> None:
-    if not np.issubdtype(x.dtype, np.datetime64):
-        return
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
-    locator = AutoDateLocator(maxticks=9)  # type: ignore[no-untyped-call]
-    ax.xaxis.set_major_locator(locator)
-    ax.xaxis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
-
-
-def drawable_interval(dist: Distribution, coverage: float, y: Floats) -> tuple[Floats, Floats]:
-    """Central intervals as they are, and with infinite ends moved just beyond all that is finite.
+def drawable_interval(interval: Floats, mean: Floats, y: Floats) -> Floats:
+    """Intervals with infinite ends moved just beyond all that is finite.
 
     Conformal intervals are infinite where too few calibration rows allow no bound.
 
-    **Shape**: ``y`` (N,), as ``dist``; both results (N, 2).
+    **Shape**: ``interval`` (N, 2), ``mean`` and ``y`` (N,) → (N, 2).
     """
-    interval = as_array("interval", dist.interval(coverage))
-    shown = np.concatenate([interval[np.isfinite(interval)], y, as_array("mean", dist.mean)])
+    shown = np.concatenate([interval[np.isfinite(interval)], y, mean])
     low, high = float(shown.min()), float(shown.max())
     beyond = 0.15 * (high - low) if high > low else 1.0
-    return interval, np.clip(interval, low - beyond, high + beyond)
+    return np.clip(interval, low - beyond, high + beyond)

@@ -3,6 +3,7 @@
 import hashlib
 import re
 from collections.abc import Sequence
+from functools import cache
 from io import BytesIO, StringIO
 from os import PathLike
 from pathlib import Path
@@ -43,7 +44,6 @@ def figure(
     'ours'
     """
     from matplotlib import rc_context
-    from matplotlib.figure import Figure
 
     if len(titles) > rows * cols:
         raise ValueError(
@@ -56,10 +56,22 @@ def figure(
     size = (width, height if height is not None else slope * width / cols * rows + 0.4)
     check_positive("height", size[1])
     with rc_context(RC):
-        fig = Figure(figsize=size, layout="constrained")
+        fig = _figure_class()(figsize=size, layout="constrained")
         axes = fig.subplots(rows, cols, squeeze=False)
     named = [*titles, *[""] * (rows * cols - len(titles))]
     return fig, [dress(ax, title) for ax, title in zip(axes.flat, named, strict=True)]
+
+
+@cache
+def _figure_class() -> type["Figure"]:
+    """Figures that a notebook shows without pyplot, in its own light or dark ink."""
+    from matplotlib.figure import Figure
+
+    class NotebookFigure(Figure):
+        def _repr_html_(self) -> str:
+            return to_svg(self)
+
+    return NotebookFigure
 
 
 def axes_or_new(ax: "Axes | None", *, width: float = WIDTH, height: float = 4.0) -> "Axes":

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
-from accord._types import Floats, Indices
-from accord._wording import number
+from accord._types import Floats
+from accord._wording import number, percent
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive, targets
 from accord.metrics import coverage as covered
@@ -24,8 +24,8 @@ from accord.plots.style import (
     legend_below,
     note,
     number_axis,
-    percent,
     percent_axis,
+    some_of,
 )
 
 if TYPE_CHECKING:
@@ -47,50 +47,105 @@ def sorted_predictions(
     dist: Distribution | None = None,
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
+    interval: ArrayLike | None = None,
     coverage: float = 0.95,
     sort_by: Literal["mean", "y_true", "width"] = "mean",
     max_rows: int = 150,
+    show_share: bool = True,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Each row's central interval, mean and observation, in increasing order.
+    """Each row's interval, mean and observation, in increasing order.
 
-    Observations outside their interval are marked. Of more than ``max_rows`` rows an even selection
-    in that order is drawn; the share inside that is written is that of all.
+    Intervals are the central ones of ``dist`` or of ``mean`` and ``std``, or, with ``mean``, any
+    ``interval``. Observations outside are marked. Of more than ``max_rows`` rows an even selection
+    in that order is drawn; the share inside that is written is that of all. The axis is for the
+    bulk of the values, logarithmic where positive ones span magnitudes; it is written how many
+    observations lie beyond.
 
-    **Shape**: ``y_true`` (N,).
+    **Shape**: ``y_true`` (N,), ``interval`` (N, 2).
     """
     check_choice("sort_by", sort_by, tuple(_ORDERS))
     check_count("max_rows", max_rows)
     y = targets(y_true)
     if y.ndim != 1:
         raise ValueError(f"y_true must have shape (N,), got {y.shape}. Plot one output at a time.")
-    q = predictive(y, dist=dist, mean=mean, std=std)
-    interval, drawn = drawable_interval(q, coverage, y)
-    center = as_array("mean", q.mean)
+    center, ends = _answers(y, dist, mean, std, interval, coverage)
+    drawn = drawable_interval(ends, center, y)
     key = {"mean": center, "y_true": y, "width": drawn[:, 1] - drawn[:, 0]}[sort_by]
-    shown = _evenly(np.argsort(key, kind="stable"), max_rows)
+    shown = some_of(np.argsort(key, kind="stable"), max_rows)
     ax = axes_or_new(ax, height=4.6)
     _draw_rows(ax, y[shown], center[shown], drawn[shown], coverage)
-    found = percent(covered(y_true=y, interval=interval), 1)
-    rows = f"{len(shown)} of {len(y)} rows" if len(shown) < len(y) else f"{len(y)} rows"
-    note(ax, 0.99, 0.03, f"{rows}, {found} of all inside", ha="right", va="bottom")
+    if show_share:
+        found = percent(covered(y_true=y, interval=ends), 1)
+        rows = f"{len(shown)} of {len(y)} rows" if len(shown) < len(y) else f"{len(y)} rows"
+        note(ax, 0.99, 0.03, f"{rows}, {found} of all inside", ha="right", va="bottom")
     ax.set(xlabel=f"rows in order of {_ORDERS[sort_by]}", ylabel="target", xlim=(-1, len(shown)))
+    _limit(ax, np.concatenate([y[shown], drawn[shown].ravel()]), y[shown])
     number_axis(ax.yaxis)
     ax.grid(visible=False, axis="x")
     legend_below(ax, columns=2)
     return ax
 
 
-def _evenly(order: Indices, at_most: int) -> Indices:
-    places = np.linspace(0, len(order) - 1, min(at_most, len(order))).round().astype(np.intp)
-    return np.asarray(order[np.unique(places)])
+def _answers(
+    y: Floats,
+    dist: Distribution | None,
+    mean: ArrayLike | None,
+    std: ArrayLike | None,
+    interval: ArrayLike | None,
+    coverage: float,
+) -> tuple[Floats, Floats]:
+    """Means and intervals, which may be infinite, of any form of prediction."""
+    if interval is None:
+        q = predictive(y, dist=dist, mean=mean, std=std)
+        return as_array("mean", q.mean), as_array("interval", q.interval(coverage))
+    if mean is None or dist is not None or std is not None:
+        raise TypeError(
+            "interval= must come with mean= alone, got another form of prediction. Pass both, or "
+            "dist= alone."
+        )
+    center, ends = finite("mean", mean), as_array("interval", interval)
+    check_same_shape(y_true=y, mean=center)
+    check_same_shape(y_true=y, lower=ends[..., 0])
+    return center, ends
+
+
+def _limit(ax: "Axes", drawn: Floats, observed: Floats) -> None:
+    """An axis that the bulk of the values fills; a few far ones lie beyond, and are counted.
+
+    Positive values over many magnitudes get a logarithmic axis.
+    """
+    if _spans_magnitudes(observed):
+        ax.set_yscale("log")
+        ax.set_ylim(observed.min() / 3, 3 * float(np.quantile(drawn, 0.98)))
+        _count_beyond(ax, observed)
+        return
+    low, high = np.quantile(drawn, [0.02, 0.98])
+    reach = 0.25 * (high - low)
+    if np.ptp(drawn) > 3 * (high - low) > 0:
+        ax.set_ylim(low - reach, high + reach)
+        _count_beyond(ax, observed)
+
+
+def _count_beyond(ax: "Axes", observed: Floats) -> None:
+    low, high = ax.get_ylim()
+    beyond = int(((observed < low) | (observed > high)).sum())
+    if beyond:
+        words = "value lies" if beyond == 1 else "values lie"
+        note(ax, 0.01, 0.99, f"{beyond} observed {words} beyond this axis")
+
+
+def _spans_magnitudes(values: Floats) -> bool:
+    """Whether positive values are so skewed that a linear axis would hide most of them."""
+    low, middle, high = np.quantile(values, [0.02, 0.5, 0.98])
+    return bool(values.min() > 0 and high > 10 * low and high - middle > 4 * (middle - low))
 
 
 def _draw_rows(ax: "Axes", y: Floats, center: Floats, interval: Floats, coverage: float) -> None:
     place = np.arange(len(y))
     lower, upper = interval.T
     inside = (lower <= y) & (y <= upper)
-    label = f"{coverage * 100:g} % interval"
+    label = f"{percent(coverage)} interval"
     ax.vlines(place, lower, upper, color=SKY, alpha=0.55, lw=2.4, label=label)
     ax.plot(place, center, color=BLUE, lw=0, marker="_", ms=4.5, mew=1.5, label="predicted mean")
     points: dict[str, Any] = {"lw": 0, "mec": "none"}
@@ -129,7 +184,7 @@ def uncertainty_split(
     for (name, color), part in zip(_SOURCES, variances, strict=True):
         own = np.array([part[rows].mean() for rows in groups]) / np.where(total > 0, total, 1)
         overall = part.sum() / whole.sum() if whole.any() else 0.0
-        label = f"{name}, {percent(overall)} of the variance"
+        label = f"{name}, {percent(overall, 0)} of the variance"
         ax.bar(place, own * height, width, base, align="edge", color=color, label=label)
         base = base + own * height
     ax.set(xlim=(0, 1), ylim=(0, 1.3 * _tallest(height) if whole.any() else 1.0))

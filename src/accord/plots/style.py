@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from accord._wording import number
+from accord._wording import number, percent
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,6 +75,11 @@ def evenly(n: int, at_most: int = DRAWN) -> "Indices":
     return np.unique(np.linspace(0, n - 1, min(at_most, n)).round().astype(np.intp))
 
 
+def some_of(order: "Indices", at_most: int) -> "Indices":
+    """At most so many of some rows, spread evenly over their order."""
+    return np.asarray(order[evenly(len(order), at_most)])
+
+
 def dress(ax: "Axes", title: str = "") -> "Axes":
     """Quiet axes: hairline spines and ticks, a faint grid behind the data, title on the left."""
     for side in ("left", "bottom"):
@@ -127,9 +132,11 @@ def note(ax: "Axes", x: float, y: float, text: str, **options: Any) -> None:
     ax.text(x, y, text, transform=ax.transAxes, color=ink(ax), **look)
 
 
-def percent(share: float, decimals: int = 0) -> str:
-    """A share of one as a percentage."""
-    return f"{100 * share:.{decimals}f} %"
+def plain(text: str, *, limit: int = 40) -> str:
+    """Text as matplotlib shows it letter by letter: a dollar sign starts no formula."""
+    short = text if len(text) <= limit else text[: limit - 1] + "…"
+    printable = "".join(c if c.isprintable() else "�" for c in short)
+    return printable.replace("\\", "\\\\").replace("$", r"\$")
 
 
 def number_axis(axis: "Axis") -> None:
@@ -148,12 +155,13 @@ def plain_log_axis(axis: "Axis") -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
-def date_axis(axis: "Axis") -> None:
-    """Moments, given as seconds since 1970, written as dates along an axis."""
-    from matplotlib.ticker import FuncFormatter, MaxNLocator
+def date_axis(axis: "Axis", *, ticks: int = 5) -> None:
+    """Dates along an axis (days since 1970, or numpy's), as briefly as they can be written."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
-    axis.set_major_locator(MaxNLocator(4))
-    axis.set_major_formatter(FuncFormatter(lambda at, _: str(np.datetime64(int(at), "s"))[:10]))
+    locator = AutoDateLocator(minticks=2, maxticks=ticks)  # type: ignore[no-untyped-call]
+    axis.set_major_locator(locator)
+    axis.set_major_formatter(ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
 
 def percent_axis(axis: "Axis") -> None:

@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -54,6 +54,10 @@ class TrainingTable:
 
     def __len__(self) -> int:
         return len(self.y)
+
+    def without(self, columns: Bools) -> "TrainingTable":
+        """The same with some columns constant: no model and no distance looks at those, (d,)."""
+        return replace(self, x=np.where(columns, np.median(self.x, axis=0), self.x))
 
     def scaled(self, scale: TargetScale) -> ScaledRows:
         more: dict[str, Floats] = {}
@@ -205,33 +209,40 @@ class Clock:
     def __init__(self, budget: float | None, progress: Progress | None) -> None:
         self.started = time.perf_counter()
         self.budget, self.progress = budget, progress or silent
-        self.done = 0.0
+        self.done = self.timed = 0.0
 
-    def plan(self, works: Sequence[float]) -> None:
-        """The recipes to come, by their work."""
-        self.works = list(works)
+    def plan(self, works: Sequence[float], at_a_time: int = 1) -> None:
+        """The recipes to come, by their work, and how many of them are tried at a time."""
         self.total = sum(works) / (1 - _SHIFTING)
+        self.at_a_time = min(at_a_time, len(works))
         self.planned = time.perf_counter()
 
     def affords(self, work: float) -> bool:
         """Whether a further recipe fits in the time budget."""
-        if self.budget is None or not self.done:
+        if self.budget is None or not self.timed:
             return True
         now = time.perf_counter()
-        expected = (now - self.planned) / self.done * work
+        expected = (now - self.planned) * self.at_a_time / self.timed * work
         return now - self.started + expected <= (1 - _SHIFTING) * self.budget
 
     def begin(self, work: float) -> Listener:
         """A listener for the epochs of a recipe."""
         return self._between(self.done / self.total, (self.done + work) / self.total)
 
-    def end(self, work: float) -> None:
+    def end(self, work: float, *, timed: bool = True) -> None:
+        """A recipe is done; in no time if it had been kept."""
         self.done += work
+        self.timed += work if timed else 0.0
+        self._tell(self.done / self.total)
 
     def shifting(self, n_models: int) -> Listener:
         """A listener for one of some models on the shifted parts."""
         before = max(self._told, 1 - _SHIFTING)
         return self._between(before, before + _SHIFTING / n_models)
+
+    def shifted(self, n_done: int, n_models: int) -> None:
+        """So many of the models have learnt from the shifted parts."""
+        self._tell(1 - _SHIFTING + _SHIFTING * n_done / n_models)
 
     def finish(self) -> None:
         self._tell(1.0)

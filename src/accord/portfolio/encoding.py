@@ -25,7 +25,8 @@ _TRIMMED = 0.02
 # An interquartile range this small beside the deviation comes from ties: most rows share a value.
 _SMALLEST_SPREAD = 0.2
 _IQR_OF_NORMAL = 1.349
-_CHUNK_ROWS = 16_384
+# Rows encoded at a time: each step on the way takes as much as the result.
+_CHUNK_ROWS = 512
 # The narrowest bin, as a share of all of a feature's.
 _SMALLEST_BIN = 1e-9
 
@@ -85,19 +86,22 @@ class FeatureEncoding:
         if not len(self.kept_):  # a model needs something to look at
             return np.zeros((len(X), 1), dtype)
         encoded = np.empty((len(X), len(self.kept_) + len(self.start_)), dtype)
-        for start in range(
-            0, len(X), _CHUNK_ROWS
-        ):  # each step on the way takes as much as the result
+        for start in range(0, len(X), _CHUNK_ROWS):
             own = slice(start, start + _CHUNK_ROWS)
-            encoded[own] = self._encoded(X[own, self.kept_])
+            self._encode(X[own, self.kept_], encoded[own])
         return encoded
 
-    def _encoded(self, X: Floats) -> Floats:
+    def _encode(self, X: Floats, into: NDArray[Any]) -> None:
+        n_kept = len(self.kept_)
         with np.errstate(over="ignore"):  # infinitely far is clipped like far
             z = np.clip((X - self.center_) / self.scale_, -FARTHEST, FARTHEST)
-            place = (X[:, self.column_] - self.start_) / self.width_
-        bounded = z / np.sqrt(1 + np.square(z / BOUND))
-        return np.concatenate([bounded, 2 * np.clip(place, 0.0, 1.0) - 1], axis=1)
+            place = np.take(X, self.column_, axis=1)
+            place -= self.start_
+            place /= self.width_
+        into[:, :n_kept] = z / np.sqrt(1 + np.square(z / BOUND))
+        np.clip(place, 0.0, 1.0, out=place)
+        place *= 2
+        np.subtract(place, 1, out=into[:, n_kept:], casting="same_kind")
 
 
 def _apart(edges: Floats) -> Floats:

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 
@@ -40,7 +41,7 @@ from accord.trust import Growth
 class Curves:
     """The curves that all networks of a model predict, in scaled target units.
 
-    Weights add to 1 over all of them.
+    Weights add to 1 over all of them; ``networks`` is S.
 
     **Shape**: (N, S·K) each, weight also (1, S·K).
     """
@@ -48,6 +49,11 @@ class Curves:
     weight: Value
     mean: Value
     std: Value
+    networks: int
+
+    def by_network(self, values: Value) -> Value:
+        """Averages over each network's own curves, (N, S·K) → (N, S)."""
+        return self.networks * (self.weight * values).shaped(0, self.networks, -1).sum(2)
 
 
 @states(FeatureEncoding)
@@ -87,7 +93,7 @@ def state_networks(model: NetworkModel, x: Value) -> Curves:
     else:
         logits = raw.take(np.arange(2 * k, 3 * k), 2)
         weight = by_row(x.graph.add("Softmax", logits, axis=-1), width) / members
-    return Curves(weight, by_row(mean, width), by_row(variance.sqrt(), width))
+    return Curves(weight, by_row(mean, width), by_row(variance.sqrt(), width), members)
 
 
 @states(GaussianProcessModel)
@@ -124,7 +130,8 @@ def state_boosting(model: BoostingModel, x: Value) -> Curves:
 def _side_by_side(moments: list[tuple[Value, Value]]) -> Curves:
     """One curve per fold, of equal weight."""
     mean, std = (joined(list(part), 1) for part in zip(*moments, strict=True))
-    return Curves(mean.graph.real(np.full((1, len(moments)), 1 / len(moments))), mean, std)
+    n = len(moments)
+    return Curves(mean.graph.real(np.full((1, n), 1 / n)), mean, std, n)
 
 
 @states(Trees)
@@ -203,6 +210,19 @@ def _growth_at(growth: Growth, values: Value) -> tuple[Value, Value]:
     return h, FARTHEST_TARGET * saturating
 
 
+@dataclass(frozen=True)
+class _Blended:
+    """One member's curves with their share of the blend, and what the parts of variance need.
+
+    **Shape**: mean (N, S), of each network; distance (N, 1), the variance that distance adds.
+    """
+
+    share: float
+    curves: CurveGroup
+    mean: Value
+    distance: Value
+
+
 def _with_blanks(blanks: Blanks, x: Value, beyond: Value) -> Value:
     """What rows get beyond their local tolerance, with features that say nothing; (N, 1)."""
     square, number = beyond.square(), 0.0 * beyond
@@ -221,7 +241,7 @@ def _group(
     tolerance: LocalTolerance,
     x: Value,
     grown: tuple[Value, Value],
-) -> CurveGroup:
+) -> _Blended:
     """One member's curves in the target's units, or in those of its logarithm."""
     curves: Curves = state(member.model, x)
     scale, calibration = member.scale, member.calibration
@@ -243,13 +263,32 @@ def _group(
         local = local.at_most(LARGEST_LOG_STD / scale.scale)
         mean = mean - 0.5 * scale.scale * local.square()
     curve = NORMAL if is_log or math.isinf(calibration.df) else StudentCurve(calibration.df)
-    return CurveGroup(
+    group = CurveGroup(
         curve,
         scale.center + scale.scale * mean,
         scale.scale * (calibrated + local.square()).sqrt(),
         share * curves.weight,
         math.log(scale.straight_from) if is_log else None,
     )
+    means = curves.by_network(group.moments()[0])
+    added = (scale.scale * local).square()
+    if is_log:
+        distance = means.mean(1).square() * (added.exp() - 1)
+    else:
+        distance = calibration.variance_of_curve * added
+    return _Blended(share, group, means, distance)
+
+
+def _parts_of_variance(blend: list[_Blended]) -> tuple[Value, Value]:
+    """Variances between networks, and from the local tolerance; (N, 1) each."""
+
+    def average(values: list[Value]) -> Value:
+        shares = (b.share * v.mean(1) for b, v in zip(blend, values, strict=True))
+        return reduce(Value.__add__, shares)
+
+    center = average([b.mean for b in blend])
+    between = average([(b.mean - center).square() for b in blend])
+    return between, average([b.distance for b in blend])
 
 
 def _obstacles(model: PortfolioRegressor) -> list[str]:
@@ -266,15 +305,16 @@ def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
     grown, beyond = _growth_at(model.growth_, growth)
     beyond = _with_blanks(model.blanks_, x, beyond)
     whole = sum(member.weight for member in model.members_)
-    groups = [
+    blend = [
         _group(m, m.weight / whole, model.scale_.scale, model.tolerance_, x, (grown, beyond))
         for m in model.members_
     ]
     low, high = model.bounds or (None, None)
     return GraphAnswer(
-        MixtureGraph(groups),
+        MixtureGraph([member.curves for member in blend]),
         (-np.inf if low is None else low, np.inf if high is None else high),
         lambda levels: _ranked(model.levels_, levels),
+        _parts_of_variance(blend),
         _score(model.growth_, model.threshold_, growth),
         growth > model.threshold_,
     )
@@ -308,6 +348,7 @@ def state_judged(model: JudgedModel, x: Value) -> GraphAnswer:
         answer.mixture,
         answer.bounds,
         answer.tails,
+        answer.parts,
         _score(model.growth_, model.threshold_, growth),
         growth > model.threshold_,
     )

@@ -33,7 +33,7 @@ SHIFTED_ROWS = 40
 
 _STARTS = (0.0, math.log1p(0.5), math.log1p(1.0))
 _BASES = (0.0, 0.03, 0.1, 0.3)
-_RELATIVES = (0.0, 0.5, 1.0, 2.0, 4.0)
+_RELATIVES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 # What the tolerance may cost, in mean nats, on random held-out rows.
 _SLACK = 0.02
 # Tolerances whose mean scores on shifted parts differ by less than this are as good.

@@ -42,6 +42,10 @@ _ROWS_FOR_ONE_KERNEL = 250
 class Model(Protocol):
     """A model with one part per fold."""
 
+    @property
+    def recipe(self) -> Recipe:
+        """What it was made by."""
+
     def fit(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> Self:
@@ -98,6 +102,8 @@ class NetworkModel:
             loss = ByAutograd(CensoredMixture(objective))
         settings = _settings(recipe, min(len(folds[0]), _NETWORK_ROWS))
         trained = train(tasks, architecture, loss, settings, listener=listener)
+        if any(part.interrupted for part in trained):
+            raise KeyboardInterrupt  # half a recipe says nothing of the whole one
         blocks = zip(*(part.parameters for part in trained), strict=True)
         self.parameters_: list[NDArray[Any]] = [np.concatenate(block) for block in blocks]
         return self
@@ -117,9 +123,11 @@ class NetworkModel:
             parameters = [block[own] for block in parameters]
 
         def transform(raw: torch.Tensor) -> torch.Tensor:
-            return torch.cat(objective.components(raw), -1)
+            # in float64, as weights add up to 1
+            return torch.cat(objective.components(raw.double()), -1)
 
-        outputs = raw_outputs(parameters, self.encoding_(x), recipe.activation, "cpu", transform)
+        encoded = self.encoding_(x, np.float32)
+        outputs = raw_outputs(parameters, encoded, recipe.activation, "cpu", transform, single=True)
         log_weight, mean, variance = np.split(outputs, 3, axis=-1)
         return Components(np.exp(log_weight), mean, np.sqrt(variance))
 

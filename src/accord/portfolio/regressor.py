@@ -2,13 +2,13 @@
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags, check_random_state, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
-from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
 
 from accord._checks import check_choice, check_positive
 from accord._progress import Progress
@@ -31,9 +31,7 @@ from accord.portfolio.crossfit import (
     TrainingTable,
     held_out_rows,
     leaderboard,
-    learnt_from,
     relevance,
-    try_recipe,
 )
 from accord.portfolio.folds import (
     ASKED_ROWS,
@@ -56,11 +54,16 @@ from accord.portfolio.local import (
 )
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
+from accord.portfolio.screening import columns_that_matter
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, note_on_extremes, resolution
+from accord.portfolio.units import PortfolioUnits
 from accord.splits import groups_of_copies
-from accord.training import DivergedError
 from accord.trust import Growth, Proximity
+from accord.work import Checkpoint, kept_in, workers_of
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 Bounds = tuple[float | None, float | None]
 
@@ -69,6 +72,8 @@ _FEWEST_ROWS = 8
 _FEW_ROWS = 2_000
 # Rows that say how usual rows are to models of a shifted part.
 _GROWTH_ROWS = 50_000
+# With fewer seconds than this, all of them go into the recipes.
+_SCREENING_BUDGET = 30.0
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
 
@@ -105,6 +110,7 @@ class PortfolioRegressor(DistributionalRegressor):
             what a new row can expect.
         shifted_: Predictions of the most unusual rows by models that had seen none of them.
         proximity_: Distance to the training rows.
+        left_out_: Places of the columns that do not matter; no model looks at them.
         tolerance_: The local tolerance in use.
         blanks_: How much wider rows are whose features say nothing.
         notes_: What was decided about the table, in sentences.
@@ -144,6 +150,8 @@ class PortfolioRegressor(DistributionalRegressor):
         y_upper: ArrayLike | None = None,
         blanks: Sequence[Blank] = (),
         progress: Progress | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        client: "Client | None" = None,
     ) -> Self:
         """Try the recipes, blend the best, and calibrate the blend.
 
@@ -158,6 +166,9 @@ class PortfolioRegressor(DistributionalRegressor):
             blanks: Features with the values that they have where nothing is known, such as those of
                 a category that no row has: how much wider such rows must be is learnt.
             progress: Called with the share of the work that is done.
+            checkpoint: A folder for what is finished, from which the same call goes on after it
+                was stopped, at whatever moment; removed at the end.
+            client: A Dask client, whose workers train.
 
         **Shape**: X (N, d), y (N,), all others (N,); blanks (k,) each.
         """
@@ -169,10 +180,14 @@ class PortfolioRegressor(DistributionalRegressor):
         parts = held_out_parts(
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
-        with one_thread(when=len(table) < _FEW_ROWS):
-            candidates = self._try_recipes(table, parts, seed, clock)
+        with one_thread(when=len(table) < _FEW_ROWS), kept_in(checkpoint) as kept:
+            table = self._screened(table, parts, seed)
+            units = PortfolioUnits(
+                table, parts, seed=seed, clock=clock, workers=workers_of(client), checkpoint=kept
+            )
+            candidates = self._try_recipes(units)
             predictions = self._blend(table, parts, candidates)
-            self._calibrate(table, parts, predictions, seed, clock)
+            self._calibrate(units, predictions)
             self.blanks_ = learn_blanks(
                 relevant(blanks, self.feature_weight_),
                 [at_most(p.test, BLANK_ROWS // len(parts), seed) for p in parts],
@@ -219,17 +234,26 @@ class PortfolioRegressor(DistributionalRegressor):
             self._note(f"The target comes in steps of {number(step)}: it is known to half a step.")
         return TrainingTable(x, target, weight, measured, step / 2, tolerance, lower, upper)
 
+    def _screened(self, table: TrainingTable, parts: Sequence[Part], seed: int) -> TrainingTable:
+        """The table without the columns that do not matter; sets ``left_out_``."""
+        idle = np.zeros(table.x.shape[1], bool)
+        if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
+            idle = ~columns_that_matter(table, parts, seed=seed)
+        self.left_out_ = np.flatnonzero(idle)
+        if len(self.left_out_):
+            words = "column is" if len(self.left_out_) == 1 else "columns are"
+            self._note(
+                f"{len(self.left_out_)} of {len(idle)} {words} left out: held-out rows are "
+                "predicted as well without."
+            )
+        return table.without(idle) if idle.any() else table
+
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _try_recipes(
-        self,
-        table: TrainingTable,
-        parts: Sequence[Part],
-        seed: int,
-        clock: Clock,
-    ) -> list[Candidate]:
+    def _try_recipes(self, units: PortfolioUnits) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
+        table = units.table
         scale = TargetScale.of(table.y[table.measured]).scale
         recipes = recipes_for(
             self.effort,
@@ -238,29 +262,14 @@ class PortfolioRegressor(DistributionalRegressor):
             censored=not table.measured.all(),
             rounding=table.rounding / scale,
         )
-        size = (*table.x.shape, len(parts))
-        recipes.sort(key=lambda recipe: recipe.work(*size))  # the cheapest first
-        candidates: list[Candidate] = []
-        skipped = []
-        clock.plan([recipe.work(*size) for recipe in recipes])
-        for recipe, work in zip(recipes, clock.works, strict=True):
-            if candidates and not clock.affords(work):
-                skipped.append(recipe.name)
-                continue
-            listener = clock.begin(work)
-            try:
-                candidates.append(try_recipe(recipe, table, parts, seed=seed, listener=listener))
-            except (LinAlgError, DivergedError) as error:
-                self._note(f"The model '{recipe.name}' could not be trained: {error}")
-            clock.end(work)
-        if skipped:
-            self._note(f"Not tried, for lack of time: {', '.join(skipped)}.")
-        if not candidates:
+        tried = units.try_recipes(recipes)
+        self.notes_ += tried.notes
+        if not tried.candidates:
             raise ValueError(
                 "no model could be trained on these rows. Check the target and the features for "
                 f"extreme values. {' '.join(self.notes_)}"
             )
-        return candidates
+        return tried.candidates
 
     def _blend(
         self, table: TrainingTable, parts: Sequence[Part], candidates: list[Candidate]
@@ -288,15 +297,9 @@ class PortfolioRegressor(DistributionalRegressor):
             for member, prediction in zip(self.members_, predictions, strict=True)
         ]
 
-    def _calibrate(
-        self,
-        table: TrainingTable,
-        parts: Sequence[Part],
-        predictions: list[Prediction],
-        seed: int,
-        clock: Clock,
-    ) -> None:
+    def _calibrate(self, units: PortfolioUnits, predictions: list[Prediction]) -> None:
         """Sets what widens predictions away from the data, and ``shifted_``."""
+        table, parts, seed = units.table, units.parts, units.seed
         changes = relevance(self.members_, table.x, table.y, seed=seed)
         self.feature_weight_ = feature_weights(changes)
         self.growth_ = self._growth(table.x, table.y)
@@ -307,7 +310,7 @@ class PortfolioRegressor(DistributionalRegressor):
             table.weight[used],
             *growth_at(self.growth_, self.growth_.leave_one_out()[used]),
         )
-        shifted = self._shifted(table, changes, seed, clock)
+        shifted = self._shifted(units, changes)
         self.tolerance_ = choose_tolerance(
             usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
         )
@@ -346,20 +349,14 @@ class PortfolioRegressor(DistributionalRegressor):
             max_references=REFERENCES,
         )
 
-    def _shifted(
-        self, table: TrainingTable, changes: Floats, seed: int, clock: Clock
-    ) -> list[tuple[Indices, Evidence]]:
+    def _shifted(self, units: PortfolioUnits, changes: Floats) -> list[tuple[Indices, Evidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
+        table, seed = units.table, units.seed
         if len(table) < SHIFTED_ROWS:
             return []
         parts = thinned(shifted_parts(table.x, changes, seed=seed), ASKED_ROWS, seed=seed)
         parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
-        models = []
-        for member in self.members_:
-            listener = clock.shifting(len(self.members_))
-            rows = table.scaled(member.scale)
-            trains = learnt_from(table, rows, parts)
-            models.append(member.model.elsewhere(rows, trains, seed=seed, listener=listener))
+        models = units.elsewhere(self.members_, parts)
         found = []
         for fold, part in enumerate(parts):
             test = part.test[table.measured[part.test]]

@@ -8,7 +8,7 @@ import numpy as np
 from markupsafe import Markup
 
 from accord import plots
-from accord._types import Floats, Indices
+from accord._types import Floats
 from accord._wording import percent, to_scale
 from accord.plots import style
 from accord.tabular import Assessment
@@ -79,40 +79,24 @@ def with_page_colours(svg: str) -> str:
     return svg
 
 
-def plain(text: str, *, limit: int = 40) -> str:
-    """Text as matplotlib shows it letter by letter: a dollar sign starts no formula."""
-    short = text if len(text) <= limit else text[: limit - 1] + "…"
-    printable = "".join(c if c.isprintable() else "�" for c in short)
-    return printable.replace("\\", "\\\\").replace("$", r"\$")
-
-
 def intervals(found: Assessment, *, target: str, wide: bool, rows: str = "held-out rows") -> Markup:
     """Rows in the order of their prediction, with intervals and what was observed."""
-    shown = _evenly(np.argsort(found.mean, kind="stable"), 150 if wide else 60)
-    lower, upper = _finite_ends(found, shown)
+    at_most = 150 if wide else 60
+    shown = style.some_of(np.argsort(found.mean, kind="stable"), at_most)
 
     def paint(ax: "Axes") -> None:
-        place = np.arange(len(shown))
-        y, inside = found.y[shown], found.inside[shown]
-        ink = style.ink(ax)
-        ax.vlines(
-            place, lower, upper, color=style.SKY, alpha=0.6, lw=2.6 if wide else 3.2,
-            label=f"{percent(found.coverage)} interval",
-        )  # fmt: skip
-        ax.plot(
-            place, found.mean[shown], color=style.BLUE, lw=0, marker="_", ms=5, mew=1.6,
-            label="predicted mean",
-        )  # fmt: skip
-        ax.plot(place[inside], y[inside], color=ink, lw=0, marker="o", ms=2.9, label="observed")
-        ax.plot(
-            place[~inside], y[~inside], color=style.VERMILLION, lw=0, marker="D", ms=5,
-            label="observed, outside",
-        )  # fmt: skip
-        ax.set(xlabel=f"{rows}, in order of their prediction", ylabel=plain(target))
-        ax.set(xlim=(-1, len(shown)), xticks=[])
-        ax.grid(visible=False, axis="x")
-        _limit(ax, np.concatenate([y, lower, upper]), y)
-        style.number_axis(ax.yaxis)
+        plots.sorted_predictions(
+            y_true=found.y,
+            mean=found.mean,
+            interval=np.stack([found.lower, found.upper], axis=1),
+            coverage=found.coverage,
+            max_rows=at_most,
+            show_share=False,
+            ax=ax,
+        )
+        scale = ", logarithmic" if ax.get_yscale() == "log" else ""
+        ax.set(xlabel=f"{rows}, in order of their prediction", xticks=[])
+        ax.set_ylabel(f"{style.plain(target)}{scale}")
         style.legend_below(ax, columns=4 if wide else 2)
 
     alt = (
@@ -157,55 +141,9 @@ def _lines(found: Assessment, place: int) -> list[str]:
     return [*lines, f"of the variance: {', '.join(shares)}"] if len(shares) > 1 else lines
 
 
-def _limit(ax: "Axes", drawn: Floats, observed: Floats) -> None:
-    """An axis that the bulk of the values fills; a few far ones lie beyond, and are counted.
-
-    Positive values over many magnitudes get a logarithmic axis.
-    """
-    if _spans_magnitudes(observed):
-        ax.set_yscale("log")
-        ax.set_ylim(observed.min() / 3, 3 * float(np.quantile(drawn, 0.98)))
-        ax.set_ylabel(f"{ax.get_ylabel()}, logarithmic")
-        _count_beyond(ax, observed)
-        return
-    low, high = np.quantile(drawn, [0.02, 0.98])
-    reach = 0.25 * (high - low)
-    if np.ptp(drawn) > 3 * (high - low) > 0:
-        ax.set_ylim(low - reach, high + reach)
-        _count_beyond(ax, observed)
-
-
-def _count_beyond(ax: "Axes", observed: Floats) -> None:
-    low, high = ax.get_ylim()
-    beyond = int(((observed < low) | (observed > high)).sum())
-    if beyond:
-        words = "value lies" if beyond == 1 else "values lie"
-        style.note(ax, 0.01, 0.99, f"{beyond} observed {words} beyond this axis")
-
-
-def _spans_magnitudes(values: Floats) -> bool:
-    """Whether positive values are so skewed that a linear axis would hide most of them."""
-    low, middle, high = np.quantile(values, [0.02, 0.5, 0.98])
-    return bool(values.min() > 0 and high > 10 * low and high - middle > 4 * (middle - low))
-
-
-def _evenly(order: Indices, at_most: int) -> Indices:
-    places = np.linspace(0, len(order) - 1, min(at_most, len(order))).round().astype(int)
-    return np.asarray(order[np.unique(places)])
-
-
-def _finite_ends(found: Assessment, shown: Indices) -> tuple[Floats, Floats]:
-    """Interval ends that can be drawn: an infinite one ends beyond everything else."""
-    values = np.concatenate([found.y, found.mean, found.lower, found.upper])
-    values = values[np.isfinite(values)]
-    reach = np.ptp(values) or 1.0
-    low, high = values.min() - 0.1 * reach, values.max() + 0.1 * reach
-    return np.clip(found.lower[shown], low, high), np.clip(found.upper[shown], low, high)
-
-
 def reliability(curves: Mapping[str, Assessment]) -> Markup:
     """Observed against stated coverage at all levels."""
-    named = {plain(name): found.reliability() for name, found in curves.items()}
+    named = {style.plain(name): found.reliability() for name, found in curves.items()}
     words = "; ".join(f"{name}: mean gap {percent(curve.ece)}" for name, curve in named.items())
     alt = f"Observed against stated coverage, where the diagonal is ideal. {words}."
     return draw(

@@ -1,8 +1,7 @@
 """A saved model as a service over HTTP; needs ``pip install accord[serve]``."""
 
 from accord.service.application import make_app
-from accord.service.keys import KEY_VARIABLE, read_key
-from accord.service.limits import Limits
+from accord.service.limits import KEY_VARIABLE, Limits, read_key
 from accord.service.running import serve
 from accord.service.service import Service
 

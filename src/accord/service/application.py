@@ -1,29 +1,52 @@
 """The service over HTTP."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar, final
 
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accord._version import __version__
 from accord._wording import json_text
-from accord.service.answers import compact_json, encode, warning_header
-from accord.service.bodies import MEDIA, BodyFormat, BodyRows, answer_format, body_format, read_rows
-from accord.service.gate import Gate, too_large
-from accord.service.limits import Refused
-from accord.service.metrics import CONTENT_TYPE
+from accord.service.bodies import (
+    MEDIA,
+    BodyFormat,
+    BodyRows,
+    answer_format,
+    body_format,
+    compact_json,
+    encode,
+    read_rows,
+    warning_header,
+)
+from accord.service.limits import Refused, has_key
+from accord.service.model import Served
 from accord.service.openapi import describe
 from accord.service.predictions import Question
-from accord.service.served import Served
-from accord.service.service import Service
+from accord.service.service import CONTENT_TYPE, Service
 from accord.tables import TableError
 
+_A = TypeVar("_A")
+
+# Open to all: a balancer has no key, and the pages hold nothing but what they ask for with one.
+_OPEN = ("/health", "/ready", "/", "/docs")
+PATHS = (*_OPEN, "/predict", "/explain", "/metrics", "/model", "/openapi.json")
+_HEADERS = [
+    (b"x-content-type-options", b"nosniff"),
+    (b"cache-control", b"no-store"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; "
+        b"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+]
 # A body longer than this is read in another thread, so that others need not wait for it.
 _SHORT_BODY = 64 << 10
 _MOST_COVERAGES = 10
@@ -43,6 +66,81 @@ Strict = Annotated[
 ByName = Annotated[
     bool, Query(description="Match columns by name alone: any order, further columns ignored.")
 ]
+
+
+# --- what every request passes: key, size, counting, safe headers --------------------------------
+
+
+@final
+class Gate:
+    """The outermost layer of the application.
+
+    The usual question, ``POST /predict`` without options, is answered here: by FastAPI's own way,
+    reading and writing it takes two to three times as long.
+    """
+
+    def __init__(self, app: ASGIApp, *, key: str | None, service: Service) -> None:
+        self._app, self._key, self._service = app, key, service
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        start, status = time.perf_counter(), 500
+
+        async def watched(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                message["headers"] = [*message.get("headers", []), *_HEADERS]
+            await send(message)
+
+        try:
+            if problem := self._problem(scope):
+                await _refusal(problem)(scope, receive, watched)
+            elif scope["path"] == "/predict" and _is_plain_post(scope):
+                await (await self._predicted(scope, receive))(scope, receive, watched)
+            else:
+                await self._app(scope, receive, watched)
+        finally:
+            path = scope["path"] if scope["path"] in PATHS else "other"
+            self._service.metrics.request(path, status, time.perf_counter() - start)
+
+    async def _predicted(self, scope: Scope, receive: Receive) -> Response:
+        try:
+            answer = _predictions(Request(scope, receive), self._service)
+            return await _in_time(self._service, answer)
+        except (Refused, TableError) as error:
+            return _refusal(error)
+
+    def _problem(self, scope: Scope) -> Refused | None:
+        headers = dict(scope["headers"])
+        if self._key is not None and scope["path"] not in _OPEN and not has_key(headers, self._key):
+            return Refused(
+                401,
+                "this needs the API key. Send it as 'Authorization: Bearer KEY' or 'X-API-Key: "
+                "KEY'.",
+                headers={"WWW-Authenticate": "Bearer"},
+            )
+        length = headers.get(b"content-length", b"0")
+        most = self._service.limits.body_bytes
+        if length.isdigit() and int(length) > most:
+            return too_large(most)
+        if headers.get(b"content-encoding", b"identity") != b"identity":
+            return Refused(415, "the body must not be compressed. Send it as it is.")
+        return None
+
+
+def too_large(limit: int) -> Refused:
+    shown = f"{limit / 2**20:.3g} MB" if limit >= 2**20 else f"{limit:,} bytes"
+    return Refused(413, f"the body may have at most {shown}. Send fewer rows at a time.")
+
+
+def _is_plain_post(scope: Scope) -> bool:
+    return scope["method"] == "POST" and not scope["query_string"]
+
+
+# --- the application -----------------------------------------------------------------------------
 
 
 def make_app(service: Service, *, key: str | None = None) -> FastAPI:
@@ -66,12 +164,12 @@ def make_app(service: Service, *, key: str | None = None) -> FastAPI:
         redoc_url=None,
         openapi_url=None,
     )
-    app.add_middleware(Gate, key=key, limits=service.limits, metrics=service.metrics)
+    app.add_middleware(Gate, key=key, service=service)
     _add_questions(app, service)
     _add_state(app, service)
     _add_pages(app, service)
     app.add_exception_handler(Refused, _refused)
-    app.add_exception_handler(TableError, _unfit)
+    app.add_exception_handler(TableError, _refused)
     app.add_exception_handler(RequestValidationError, _invalid)
     app.add_exception_handler(HTTPException, _no_such_page)
     app.add_exception_handler(Exception, _failed)
@@ -89,16 +187,9 @@ def _add_questions(app: FastAPI, service: Service) -> None:
         strict: Strict = False,
         by_name: ByName = False,
     ) -> Response:
-        async with _time_limit(service):
-            served = service.model
-            rows, kind = await _rows_of(request, service, served, by_name=by_name)
-            coverages = tuple(dict.fromkeys(coverage)) or (served.model.coverage,)
-            answer = await service.predict(served, rows, coverages=coverages, strict=strict)
-        wanted = answer_format(request.headers.get("accept", ""), kind)
-        headers = {} if wanted == "json" else warning_header(answer)
-        return Response(
-            encode(answer, wanted, coverages), media_type=MEDIA[wanted], headers=headers
-        )
+        coverages = tuple(dict.fromkeys(coverage))
+        answer = _predictions(request, service, coverages, strict=strict, by_name=by_name)
+        return await _in_time(service, answer)
 
     @app.post("/explain", summary="Why each interval is as wide as it is")
     async def explain(
@@ -111,20 +202,37 @@ def _add_questions(app: FastAPI, service: Service) -> None:
         strict: Strict = False,
         by_name: ByName = False,
     ) -> Response:
-        async with _time_limit(service):
+        async def found() -> dict[str, Any]:
             served = service.model
             rows, _ = await _rows_of(request, service, served, by_name=by_name)
             question = Question(served, rows, (coverage or served.model.coverage,), strict)
-            found = await service.explain(question, permutations=permutations)
-        return Response(json_text(found), media_type=MEDIA["json"])
+            return await service.explain(question, permutations=permutations)
+
+        return Response(json_text(await _in_time(service, found())), media_type=MEDIA["json"])
 
 
-@asynccontextmanager
-async def _time_limit(service: Service) -> AsyncIterator[None]:
+async def _predictions(
+    request: Request,
+    service: Service,
+    coverages: tuple[float, ...] = (),
+    *,
+    strict: bool = False,
+    by_name: bool = False,
+) -> Response:
+    served = service.model
+    rows, kind = await _rows_of(request, service, served, by_name=by_name)
+    coverages = coverages or (served.model.coverage,)
+    answer = await service.predict(served, rows, coverages=coverages, strict=strict)
+    wanted = answer_format(request.headers.get("accept", ""), kind)
+    headers = {} if wanted == "json" else warning_header(answer)
+    return Response(encode(answer, wanted, coverages), media_type=MEDIA[wanted], headers=headers)
+
+
+async def _in_time(service: Service, answer: Awaitable[_A]) -> _A:
     seconds = service.limits.seconds
     try:
         async with asyncio.timeout(seconds):
-            yield
+            return await answer
     except TimeoutError:
         raise Refused(
             504, f"a request may take at most {seconds:g} s, and this one did. Send fewer rows."
@@ -220,11 +328,13 @@ def _document(
 
 
 async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refused)
-    return _document({"error": error.message}, status=error.status, headers=error.headers)
+    return _refusal(error)
 
 
-async def _unfit(request: Request, error: Exception) -> Response:
+def _refusal(error: Exception) -> Response:
+    """The answer to a request that is not served, or whose rows do not fit."""
+    if isinstance(error, Refused):
+        return _document({"error": error.message}, status=error.status, headers=error.headers)
     message = " ".join(str(error).split())
     return _document({"error": message.replace("--by-name", "by_name=true")}, status=422)
 

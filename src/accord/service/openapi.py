@@ -8,10 +8,9 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from accord.service.answers import encode
-from accord.service.bodies import MEDIA
+from accord.service.bodies import MEDIA, encode
 from accord.service.limits import Limits
-from accord.service.served import Served
+from accord.service.model import Served
 
 _ROWS = "#/components/schemas/{model}"
 _ERRORS = {

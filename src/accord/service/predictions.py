@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from accord._types import Floats
-from accord.service.answers import ServiceAnswer
-from accord.service.bodies import BODY, BodyRows
-from accord.service.served import Served
-from accord.tables import Judged, TableError, judge
-from accord.workflows import prediction_columns
+from accord.explanation import Attribution, Receipts
+from accord.service.bodies import BODY, BodyRows, Predicted, ServiceAnswer
+from accord.service.model import Served
+from accord.tables import Judged, Surprises, TableError, judge
+
+_NOTHING_ODD = Surprises()
 
 
 @dataclass(frozen=True)
@@ -130,32 +131,74 @@ def _answers(
 def _predicted(
     served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
 ) -> list[tuple[int, ServiceAnswer]]:
-    model = served.model
-    features: dict[int, Floats] = {}
-    for item in understood:
-        if id(item.judged) not in features:
-            features[id(item.judged)] = model.transform(item.judged.X)
+    judged = {id(item.judged): item.judged for item in understood}
+    features = {place: served.model.transform(found.X) for place, found in judged.items()}
+    # most rows have nothing odd about them, and counting that by request is dear
+    odd = {place for place, found in judged.items() if found.surprises() != _NOTHING_ODD}
     x = np.concatenate([features[id(item.judged)][item.rows] for item in understood])
     unlike = np.concatenate([item.judged.unlike[item.rows] for item in understood])
-    dist, unusual = model.answer(x)
-    unusual = unusual | unlike
-    by_coverage: dict[tuple[float, ...], list[tuple[int, slice]]] = {}
-    start = 0
-    for number, item in enumerate(understood):
-        rows = slice(start, start := start + item.rows.stop - item.rows.start)
-        by_coverage.setdefault(questions[item.place].coverages, []).append((number, rows))
     found = []
-    for coverages, members in by_coverage.items():
+    for coverages, members in _by_coverage(questions, understood).items():
         own = np.concatenate([np.arange(rows.start, rows.stop) for _, rows in members])
-        alone = len(by_coverage) == 1
-        columns = prediction_columns(dist if alone else dist[own], unusual[own], coverages)
-        start = 0
-        for number, rows in members:
-            item = understood[number]
-            part: dict[str, Any] = {
-                name: values[start : start + rows.stop - rows.start]
-                for name, values in columns.items()
-            }
-            start += rows.stop - rows.start
-            found.append((item.place, ServiceAnswer(part, item.judged.surprises(item.rows))))
+        columns = served.columns(x[own], unlike[own], coverages)
+        predicted, end = Predicted(columns), 0
+        for item, rows in members:
+            start, end = end, end + rows.stop - rows.start
+            told = item.judged.surprises(item.rows) if id(item.judged) in odd else _NOTHING_ODD
+            found.append((item.place, ServiceAnswer(predicted, slice(start, end), told)))
     return found
+
+
+def _by_coverage(
+    questions: dict[int, Question], understood: Sequence[_Understood]
+) -> dict[tuple[float, ...], list[tuple[_Understood, slice]]]:
+    """Questions with the same coverages, each with its rows in the batch."""
+    found: dict[tuple[float, ...], list[tuple[_Understood, slice]]] = {}
+    start = 0
+    for item in understood:
+        rows = slice(start, start := start + item.rows.stop - item.rows.start)
+        found.setdefault(questions[item.place].coverages, []).append((item, rows))
+    return found
+
+
+# --- why intervals are as wide as they are, as JSON ----------------------------------------------
+
+
+def explain(question: Question, *, permutations: int) -> dict[str, Any]:
+    """The receipts of a question's rows; its first coverage is that of the intervals."""
+    judged = judged_alone(question)
+    receipts = question.served.model.explain_conformed(
+        judged.X, coverage=question.coverages[0], permutations=permutations
+    )
+    return {
+        "receipts": [_receipt(receipts, row) for row in range(len(receipts))],
+        "coverage": receipts.coverage,
+        "warnings": judged.surprises().sentences(),
+    }
+
+
+def _receipt(receipts: Receipts, row: int) -> dict[str, Any]:
+    """One row's receipt; shares are of the variance."""
+    variance = float(receipts.parts.std[row]) ** 2 or 1.0
+    document: dict[str, Any] = {
+        "mean": receipts.mean[row],
+        "std": receipts.parts.std[row],
+        "lower": receipts.interval[row, 0],
+        "upper": receipts.interval[row, 1],
+        "shares": {name: share[row] for name, share in receipts.shares.items()},
+        "distance_by_column": _by_column(receipts, receipts.distance_by_column[row] / variance),
+        "nearest": receipts.neighbors[row].tolist(),
+        "unlike": receipts.unlike[row],
+        "narrow": receipts.narrow[row],
+        "text": receipts.text(row),
+    }
+    for part in ("noise", "disagreement"):
+        found: Attribution | None = getattr(receipts, f"by_{part}")
+        if found is not None:
+            document[f"{part}_by_column"] = _by_column(receipts, found.values[row] / variance)
+            document[f"{part}_error"] = _by_column(receipts, found.error[row] / variance)
+    return document
+
+
+def _by_column(receipts: Receipts, shares: Floats) -> dict[str, float]:
+    return dict(zip(receipts.names, shares.tolist(), strict=True))

@@ -30,6 +30,7 @@ def serve(
         access_log=False,
         log_config=None,
         server_header=False,
+        proxy_headers=False,  # nothing here asks who the client is
         limit_concurrency=_CONNECTIONS,
         timeout_graceful_shutdown=int(service.limits.seconds) + 1,
     )

@@ -1,21 +1,232 @@
-"""What the service does, apart from HTTP: rows in, answers out, within limits."""
+"""What the service does, apart from HTTP: rows in, answers out, within limits, and counted."""
 
 import asyncio
+import threading
+import time
+from bisect import bisect_left
+from collections import Counter, deque
+from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from threading import Lock
+from typing import Any, Generic, TypeVar, final
 
-from accord.service.answers import ServiceAnswer
-from accord.service.batching import Batcher
-from accord.service.bodies import BodyRows
-from accord.service.explanations import explain
-from accord.service.limits import Limits, Refused, busy, too_many_rows
-from accord.service.metrics import Metrics
-from accord.service.predictions import Question, predict_together
-from accord.service.served import ModelFile, Served
+from accord.service.bodies import BodyRows, ServiceAnswer
+from accord.service.limits import Limits, Refused, busy, stopping, too_many_rows
+from accord.service.model import ModelFile, Served
+from accord.service.predictions import Question, explain, predict_together
 
+CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+
+_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
+_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Explanations that may wait for the one that is being made.
 _WAITING_EXPLANATIONS = 8
+
+Q = TypeVar("Q", bound=Sized)
+A = TypeVar("A")
+
+
+# --- counts and times, in Prometheus' text format (version 0.0.4) --------------------------------
+
+
+@final
+class Histogram:
+    """How often values were at most each of some bounds."""
+
+    def __init__(self, bounds: tuple[float, ...]) -> None:
+        self._bounds = bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self._sum = 0.0
+
+    def add(self, value: float) -> None:
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self._sum += value
+
+    def lines(self, name: str, labels: str = "") -> list[str]:
+        total, found = 0, []
+        comma = "," if labels else ""
+        for bound, n in zip([*self._bounds, "+Inf"], self._counts, strict=True):
+            total += n
+            found.append(f'{name}_bucket{{{labels}{comma}le="{bound}"}} {total}')
+        braced = f"{{{labels}}}" if labels else ""
+        return [*found, f"{name}_sum{braced} {self._sum:.6f}", f"{name}_count{braced} {total}"]
+
+
+@final
+class Metrics:
+    """What is counted; paths are the service's own, so that no client can invent labels."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._requests: Counter[tuple[str, int]] = Counter()
+        self._seconds: dict[str, Histogram] = {}
+        self._batches = Histogram(_ROWS)
+        self._rows: Counter[str] = Counter()
+
+    def request(self, path: str, status: int, seconds: float) -> None:
+        with self._lock:
+            self._requests[path, status] += 1
+            self._seconds.setdefault(path, Histogram(_SECONDS)).add(seconds)
+
+    def batch(self, rows: int) -> None:
+        with self._lock:
+            self._batches.add(rows)
+
+    def rows(self, *, predicted: int = 0, unusual: int = 0, explained: int = 0) -> None:
+        with self._lock:
+            self._rows["predicted"] += predicted
+            self._rows["unusual"] += unusual
+            self._rows["explained"] += explained
+
+    def text(self, gauges: dict[str, tuple[str, float]]) -> str:
+        """All figures; ``gauges`` map further names to a description and the value at hand."""
+        with self._lock:
+            lines = _head("accord_requests_total", "counter", "Requests answered.")
+            lines += [
+                f'accord_requests_total{{path="{path}",status="{status}"}} {n}'
+                for (path, status), n in sorted(self._requests.items())
+            ]
+            lines += _head("accord_request_seconds", "histogram", "Time to the answer.")
+            for path, histogram in sorted(self._seconds.items()):
+                lines += histogram.lines("accord_request_seconds", f'path="{path}"')
+            lines += _head("accord_batch_rows", "histogram", "Rows predicted together.")
+            lines += self._batches.lines("accord_batch_rows")
+            for sort in ("predicted", "unusual", "explained"):
+                name = f"accord_rows_{sort}_total"
+                lines += [*_head(name, "counter", f"Rows {sort}."), f"{name} {self._rows[sort]}"]
+        for name, (about, value) in gauges.items():
+            lines += [*_head(name, "gauge", about), f"{name} {float(value)!r}"]
+        return "\n".join([*lines, ""])
+
+
+def _head(name: str, kind: str, about: str) -> list[str]:
+    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
+
+
+# --- batches -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Waiting(Generic[Q, A]):
+    question: Q
+    future: asyncio.Future[A]
+    loop: asyncio.AbstractEventLoop
+    since: float
+
+
+@final
+class Batcher(Generic[Q, A]):
+    """Answers questions in batches, in the order in which they came.
+
+    While a batch is computed, the next one gathers: the busier the service, the longer its batches
+    and the cheaper each row. An idle service waits ``limits.gather_seconds`` for company.
+
+    Args:
+        work: From questions to as many answers; an exception in place of an answer is raised to
+            whoever asked. It runs in the batcher's own thread.
+        limits: Rows of a batch, rows that may wait, and for how long to gather.
+        watch: Called after each batch with the number of its rows.
+    """
+
+    def __init__(
+        self,
+        work: Callable[[Sequence[Q]], Sequence[A | Exception]],
+        limits: Limits,
+        *,
+        watch: Callable[[int], None] = lambda rows: None,
+    ) -> None:
+        self._work, self._limits, self._watch = work, limits, watch
+        self._waiting: deque[_Waiting[Q, A]] = deque()
+        self._changed = threading.Condition()
+        self._closing = False
+        self.waiting_rows = 0
+        self._thread = threading.Thread(target=self._run, name="predictions", daemon=True)
+        self._thread.start()
+
+    async def ask(self, question: Q) -> A:
+        """The answer, once its batch has been computed."""
+        loop = asyncio.get_running_loop()
+        item = _Waiting[Q, A](question, loop.create_future(), loop, time.monotonic())
+        with self._changed:
+            if self._closing:
+                raise stopping()
+            if self.waiting_rows + len(question) > self._limits.waiting_rows:
+                raise busy()
+            self._waiting.append(item)
+            self.waiting_rows += len(question)
+            self._changed.notify()
+        return await item.future
+
+    @property
+    def alive(self) -> bool:
+        return self._thread.is_alive()
+
+    def close(self) -> None:
+        """Answer what has been asked, and end the thread."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify()
+        self._thread.join()
+
+    def _run(self) -> None:
+        while batch := self._next():
+            asked = [item for item in batch if not item.future.cancelled()]
+            if asked:
+                self._deliver(asked, self._answers([item.question for item in asked]))
+                self._watch(sum(len(item.question) for item in asked))
+
+    def _answers(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
+        try:
+            return self._work(questions)
+        except Exception as error:  # whatever it is, the thread must live on
+            return [error] * len(questions)
+
+    def _next(self) -> list[_Waiting[Q, A]]:
+        """The next batch; empty once the batcher is closed and nothing waits."""
+        with self._changed:
+            while not self._waiting and not self._closing:
+                self._changed.wait()
+            while self._waiting and not self._closing and (left := self._left()) > 0:
+                self._changed.wait(left)
+            batch: list[_Waiting[Q, A]] = []
+            rows = 0
+            while self._waiting:
+                rows += len(self._waiting[0].question)
+                if batch and rows > self._limits.batch_rows:
+                    break
+                batch.append(self._waiting.popleft())
+            self.waiting_rows -= sum(len(item.question) for item in batch)
+        return batch
+
+    def _left(self) -> float:
+        """Seconds for which it is worth to wait for more."""
+        if self.waiting_rows >= self._limits.batch_rows:
+            return 0.0
+        return self._waiting[0].since + self._limits.gather_seconds - time.monotonic()
+
+    def _deliver(self, batch: Sequence[_Waiting[Q, A]], answers: Sequence[A | Exception]) -> None:
+        """Hand over the answers, one wake-up per event loop: waking it up is what costs."""
+        for loop in {id(item.loop): item.loop for item in batch}.values():
+            own = [pair for pair in zip(batch, answers, strict=True) if pair[0].loop is loop]
+            try:
+                loop.call_soon_threadsafe(_hand_over, own)
+            except RuntimeError:  # the loop was closed: nobody waits any more
+                continue
+
+
+def _hand_over(pairs: Sequence[tuple[_Waiting[Q, A], A | Exception]]) -> None:
+    for item, answer in pairs:
+        if item.future.done():  # cancelled: the client's time was up
+            continue
+        if isinstance(answer, Exception):
+            item.future.set_exception(answer)
+        else:
+            item.future.set_result(answer)
+
+
+# --- the service ---------------------------------------------------------------------------------
 
 
 @final

@@ -14,6 +14,7 @@ from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
 from accord.tables.features import Decision
 from accord.tables.files import (
+    ArrowFrame,
     Table,
     TableWriter,
     file_sha256,
@@ -40,6 +41,7 @@ from accord.tables.training_data import TrainingData, number_column, prepare_tra
 
 __all__ = [
     "ONE_HOT_CATEGORIES",
+    "ArrowFrame",
     "CellFormat",
     "CellKind",
     "Column",

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, Protocol, Self, final, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -61,30 +61,37 @@ class Table:
         return places + 1 if self.numbers is None else self.numbers[places]
 
 
+@runtime_checkable
+class ArrowFrame(Protocol):
+    """A frame of any library that hands over its columns as Arrow data: polars, pyarrow, pandas."""
+
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+
 # --- reading -----------------------------------------------------------------------------------
 
 
 def read_table(
-    source: str | Path | pd.DataFrame,
+    source: str | Path | pd.DataFrame | ArrowFrame,
     *,
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: DecimalMark | None = None,
     max_rows: int | None = None,
 ) -> Table:
-    """A CSV or Parquet file, a folder of Parquet files, or a DataFrame, as a :class:`Table`.
+    """A CSV or Parquet file, a folder of Parquet files, or a frame, as a :class:`Table`.
 
-    CSV columns come as text, cell by cell as in the file; Parquet and DataFrame columns keep
-    their types. What is not given about a CSV file is found out. Of a file with more than
-    ``max_rows`` rows a random sample of so many is read, always the same, in the file's order: no
-    more than these are ever in memory.
+    CSV columns come as text, cell by cell as in the file; columns of Parquet files and of frames
+    (pandas, polars, pyarrow) keep their types. What is not given about a CSV file is found out. Of
+    a file with more than ``max_rows`` rows a random sample of so many is read, always the same, in
+    the file's order: no more than these are ever in memory.
 
     >>> read_table(pd.DataFrame({"a": [1, 2]})).data.column_names
     ['a']
     """
     if decimal not in (None, ".", ","):
         raise OptionError(f"decimal must be '.' or ',', got {quoted(decimal)}. Use one of them.")
-    if isinstance(source, pd.DataFrame):
+    if isinstance(source, ArrowFrame):
         return _from_frame(source, decimal)
     with (
         _regular_file(Path(source)) as path,
@@ -235,10 +242,15 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_frame(frame: pd.DataFrame, decimal: DecimalMark | None) -> Table:
-    names = [str(name) for name in frame.columns]
-    check_names("the DataFrame", names)
-    data = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+def _from_frame(frame: pd.DataFrame | ArrowFrame, decimal: DecimalMark | None) -> Table:
+    if isinstance(frame, pd.DataFrame):
+        names = [str(name) for name in frame.columns]
+        check_names("the DataFrame", names)
+        data = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+    else:
+        data = pa.table(frame)
+        check_names("the DataFrame", data.column_names)
+        data = pa.table({name: _in_strings(data.column(name)) for name in data.column_names})
     digest = hashlib.sha256()
     for batch in data.to_batches():
         for buffer in (b for column in batch.columns for b in column.buffers() if b is not None):
@@ -247,6 +259,19 @@ def _from_frame(frame: pd.DataFrame, decimal: DecimalMark | None) -> Table:
     table = Table("the DataFrame", data, digest.hexdigest(), decimal or decimal_mark(data))
     _check_rows(table)
     return table
+
+
+def _in_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Texts and categories as plain strings, for which alone Arrow has all functions."""
+    kind = column.type
+    if pa.types.is_dictionary(kind) and _is_view(kind.value_type):
+        chunks = [c.dictionary.cast(pa.string()).take(c.indices) for c in column.chunks]
+        return pa.chunked_array(chunks, pa.string())
+    return column.cast(pa.string()) if _is_view(kind) else column
+
+
+def _is_view(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_string_view(kind) or pa.types.is_large_string(kind))
 
 
 def _check_rows(table: Table) -> None:

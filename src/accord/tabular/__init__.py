@@ -4,6 +4,7 @@ from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import DistanceCurve, Expectation, ModelCard, make_card
 from accord.tabular.engines import Bounds, Effort
 from accord.tabular.guarded import GuardedRegressor, guard
+from accord.tabular.pictures import Dependence, partial_dependence
 from accord.tabular.profile import TableProfile, as_floats, cell_text, row_hashes
 from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
@@ -12,6 +13,7 @@ from accord.tabular.roles import groups_of
 __all__ = [
     "Assessment",
     "Bounds",
+    "Dependence",
     "DistanceCurve",
     "Effort",
     "Expectation",
@@ -26,6 +28,7 @@ __all__ = [
     "guard",
     "held_out_receipts",
     "make_card",
+    "partial_dependence",
     "point_figures",
     "row_hashes",
 ]

@@ -3,28 +3,30 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, TypeAlias, TypeVar, overload
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord._checks import check_probability
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.tables import Table
+from accord.tables import ArrowFrame, Table
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
 Unframed: TypeAlias = Array | Sequence[Any] | Table | str | Path
-Rows: TypeAlias = pd.DataFrame | Unframed
+Rows: TypeAlias = pd.DataFrame | ArrowFrame | Unframed
+F = TypeVar("F", bound=ArrowFrame)
 
 
 class AnswersRows(ABC):
     """A model of rows that answers with means, intervals, quantiles and parts of uncertainty.
 
-    All of them are read off the distributions that a subclass predicts. A DataFrame is answered
-    with a DataFrame that has its index.
+    All of them are read off the distributions that a subclass predicts. A frame is answered with a
+    frame of the same library (pandas, polars, pyarrow), one of pandas with its index.
     """
 
     coverage: float
@@ -50,54 +52,56 @@ class AnswersRows(ABC):
         return (mean, np.asarray(dist.std)) if return_std else mean
 
     @overload
-    def predict_interval(self, X: pd.DataFrame, coverage: float | None = None) -> pd.DataFrame: ...
+    def predict_interval(self, X: F, coverage: float | None = None) -> F: ...
     @overload
     def predict_interval(self, X: Unframed, coverage: float | None = None) -> Floats: ...
-    def predict_interval(self, X: Rows, coverage: float | None = None) -> pd.DataFrame | Floats:
+    def predict_interval(self, X: Rows, coverage: float | None = None) -> ArrowFrame | Floats:
         """Intervals that contain the target with probability ``coverage``, by default the model's.
 
-        **Shape**: (N, 2). A DataFrame gives a DataFrame with its index.
+        **Shape**: (N, 2). A frame gives a frame of its kind.
         """
         share = self.coverage if coverage is None else coverage
         check_probability("coverage", share, strict=True)
         return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
 
     @overload
-    def predict_quantiles(
-        self, X: pd.DataFrame, alpha: float | Sequence[float]
-    ) -> pd.DataFrame: ...
+    def predict_quantiles(self, X: F, alpha: float | Sequence[float]) -> F: ...
     @overload
     def predict_quantiles(self, X: Unframed, alpha: float | Sequence[float]) -> Floats: ...
-    def predict_quantiles(self, X: Rows, alpha: float | Sequence[float]) -> pd.DataFrame | Floats:
+    def predict_quantiles(self, X: Rows, alpha: float | Sequence[float]) -> ArrowFrame | Floats:
         """Quantiles at the levels ``alpha``, each in (0, 1).
 
-        **Shape**: (N, len(alpha)). A DataFrame gives a DataFrame with its index.
+        **Shape**: (N, len(alpha)). A frame gives a frame of its kind.
         """
         levels = np.atleast_1d(np.asarray(alpha, dtype=float))
         values = np.asarray(self.predict_dist(X).quantile(levels))
         return framed(X, values, [f"{level:g}" for level in levels])
 
-    def predict_uncertainty(self, X: Rows) -> pd.DataFrame:
+    @overload
+    def predict_uncertainty(self, X: F) -> F: ...
+    @overload
+    def predict_uncertainty(self, X: Unframed) -> pd.DataFrame: ...
+    def predict_uncertainty(self, X: Rows) -> ArrowFrame:
         """Where the uncertainty of each row comes from, as standard deviations.
 
         Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models, 0 for a single
         one; ``distance`` from the training rows; ``total``, the root of the sum of their squares.
         """
         dist = self.predict_dist(X)
-        return pd.DataFrame(
-            {
-                "mean": np.asarray(dist.mean),
-                "noise": np.asarray(dist.noise),
-                "disagreement": np.asarray(dist.disagreement),
-                "distance": np.asarray(dist.distance),
-                "total": np.asarray(dist.std),
-            },
-            index=X.index if isinstance(X, pd.DataFrame) else None,
-        )
+        parts = {name: getattr(dist, name) for name in ("mean", "noise", "disagreement")}
+        parts |= {"distance": dist.distance, "total": dist.std}
+        values = np.column_stack([np.asarray(part) for part in parts.values()])
+        found = framed(X, values, list(parts))
+        return pd.DataFrame(found, columns=list(parts)) if isinstance(found, np.ndarray) else found
 
 
-def framed(X: Any, values: Floats, names: list[str]) -> pd.DataFrame | Floats:
-    """``values`` as a DataFrame with the index of ``X`` if that is one."""
-    if not isinstance(X, pd.DataFrame):
+def framed(X: Any, values: Floats, names: list[str]) -> ArrowFrame | Floats:
+    """``values`` as a frame of the same library as ``X``, if that is one."""
+    if isinstance(X, pd.DataFrame):
+        return pd.DataFrame(values, index=X.index, columns=names)
+    if not isinstance(X, ArrowFrame):
         return values
-    return pd.DataFrame(values, index=X.index, columns=names)
+    # a frame of a library that need not be installed: its own class makes one from columns
+    make: Any = pa.table if isinstance(X, pa.Table) else type(X)
+    found: ArrowFrame = make(dict(zip(names, values.T, strict=True)))
+    return found

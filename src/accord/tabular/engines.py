@@ -63,6 +63,16 @@ def check_engine(settings: Mapping[str, Any]) -> None:
         )
 
 
+def check_placed(estimator: DistributionalRegressor | None, placed: Mapping[str, Any]) -> None:
+    """Refuse to keep or to distribute what is one unit: an engine trains all at once."""
+    given = [name for name, value in placed.items() if value is not None]
+    if estimator is not None and given:
+        raise ValueError(
+            f"{given[0]} must be left out beside an engine, whose networks are trained together, "
+            f"got one beside a {type(estimator).__name__}. Leave it out, or leave out the engine."
+        )
+
+
 def bounds_for(
     bounds: Any, data: TrainingData, estimator: Any
 ) -> tuple[Bounds | None, tuple[str, ...]]:

@@ -5,14 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accord._files import write_whole
 from accord.export import (
     Graph,
     GraphAnswer,
     NotExportableError,
+    answer_graph,
     import_onnx,
     obstacles_of,
     state,
-    write_answer,
 )
 from accord.tables import TableInputs, described_inputs, state_unlike
 
@@ -33,13 +34,8 @@ def export_table(
     unlike = state_unlike(inputs, schema)
     if unlike is not None and answer.unusual is not None:
         answer = replace(answer, unusual=answer.unusual | unlike)
-    write_answer(
-        graph,
-        answer,
-        path,
-        levels=central_levels(model.coverage) if levels is None else levels,
-        metadata=_metadata(model),
-    )
+    found = central_levels(model.coverage) if levels is None else levels
+    write_whole(path, answer_graph(graph, answer, levels=found, metadata=_metadata(model)))
 
 
 def central_levels(coverage: float) -> list[float]:

@@ -19,6 +19,7 @@ from accord._checks import check_finite, check_probability
 from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.explanation import Columns, Receipts
+from accord.plots import plot_model
 from accord.portfolio import HeldOutRows, Part, Residuals, fold_count, random_parts
 from accord.splits import groups_of_copies
 from accord.tables import (
@@ -167,6 +168,8 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         **Shape**: (N,).
         """
         return self._answer(X)[1]
+
+    plot = plot_model
 
     def save(self, path: str | Path, *, models: bool = True) -> None:
         """Write everything to one file that is safe to load (``accord.load``).

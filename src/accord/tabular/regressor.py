@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal, Self, final
+from typing import TYPE_CHECKING, Any, Literal, Self, final
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from accord import persistence
 from accord._checks import check_count, check_probability
 from accord._notebook import html_card
-from accord._progress import Progress, parts, silent
+from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
@@ -40,10 +40,12 @@ from accord.tabular.engines import (
     Effort,
     bounds_for,
     check_engine,
+    check_placed,
     make_engine,
     tolerance_for,
 )
 from accord.tabular.graph import export_table
+from accord.tabular.pictures import plot_table
 from accord.tabular.profile import TableProfile, remembered_rows, row_hashes, share_remembered
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import (
@@ -54,6 +56,10 @@ from accord.tabular.roles import (
     order_of,
     with_roles,
 )
+from accord.work import Checkpoint
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _READ, _TRAIN, _JUDGE = 2.0, 94.0, 4.0
 
@@ -148,7 +154,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         y_tolerance: str | ArrayLike | None = None,
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
-        progress: Progress | None = None,
+        progress: Progress | bool | None = None,
+        checkpoint: str | Path | Checkpoint | None = None,
+        client: "Client | None" = None,
     ) -> Self:
         """Learn from a table.
 
@@ -159,10 +167,16 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
-            progress: Called with the share of the work that is done.
+            progress: True for a bar, False for none; by default a bar in a notebook only. A
+                function is called with the share of the work that is done and what is being done.
+            checkpoint: A folder for what is finished, from which the same call goes on after it
+                was stopped, at whatever moment; removed at the end.
+            client: A Dask client, whose workers train.
         """
         self._check_settings()
-        reading, training, judging = parts(progress or silent, (_READ, _TRAIN, _JUDGE))
+        for_portfolio: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
+        check_placed(self.engine, for_portfolio)
+        reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
         table, roles = with_roles(
             X,
@@ -185,8 +199,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
+        for_portfolio["blanks"] = self.preprocessor_.unknown_categories()
         together = held_together(table, data, group=self.group, time=self.time)
-        blanks = self.preprocessor_.unknown_categories()
         training(0.0, "Training")
         self.engine_ = make_engine(
             self.engine,
@@ -203,7 +217,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             y_lower=data.lower,
             y_upper=data.upper,
             progress=training,
-            **({} if self.engine is not None else {"blanks": blanks}),
+            **(for_portfolio if self.engine is None else {}),
         )
         judging(0.0, "Judging")
         self._judge(table, data, together)
@@ -298,6 +312,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self, "engine_")
         return np.asarray(self.preprocessor_.transform(X), dtype=np.float64)
 
+    plot = plot_table
+
     def save(self, path: str | Path) -> None:
         """Write everything to one file that is safe to load (``accord.load``)."""
         check_is_fitted(self, "engine_")
@@ -309,8 +325,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         """Write the model as one ONNX graph, for programs without Python.
 
         Outputs are ``y_mean``, ``y_std``, ``y_quantiles`` at ``levels`` (by default the model's
-        interval, and the median), ``unusual_score`` and ``unusual``. A part that has no graph is
-        named in a ``ValueError``, and nothing is written. Needs ``pip install 'accord[export]'``.
+        interval, and the median), ``y_noise``, ``y_disagreement``, ``y_distance``,
+        ``unusual_score`` and ``unusual``. A part that has no graph is named in a ``ValueError``,
+        and nothing is written. Needs ``pip install 'accord[export]'``.
         """
         check_is_fitted(self, "engine_")
         export_table(self, path, levels=levels)
@@ -318,6 +335,11 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
     def export_inputs(self, X: Rows) -> dict[str, Array]:
         """Rows as the exported graph takes them: a matrix of numbers, and one of category codes."""
         return input_arrays(self._table_of(X).data, self.schema_)
+
+    @property
+    def feature_names_in_(self) -> Array:
+        """The columns that predictions are made from."""
+        return np.array(self.schema_.names, dtype=object)
 
     @property
     def schema_(self) -> Schema:

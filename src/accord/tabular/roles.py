@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from accord._types import Floats, Indices
 from accord.splits import groups_of_copies
 from accord.tables import (
+    ArrowFrame,
     Suspect,
     Table,
     TableError,
@@ -29,8 +30,13 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
     """Rows in any of their forms as a table; an array's columns are x0, x1, …"""
     if isinstance(X, Table):
         return X
-    if isinstance(X, pd.DataFrame | str | Path):
+    if isinstance(X, ArrowFrame | str | Path):
         return read_table(X, max_rows=max_rows)
+    if hasattr(X, "collect"):
+        raise TypeError(
+            f"rows must be a frame, an array or a file, got a {type(X).__name__}: a query that has "
+            "not run. Call its method collect first."
+        )
     return read_table(named(np.asarray(X)), max_rows=max_rows)
 
 

@@ -13,7 +13,7 @@ from accord.training.gaussian_weights import (
     output_moments,
     relu_moments,
 )
-from accord.training.joint import JointHeads, JointLoss
+from accord.training.joint import JointHeads, JointLoss, numbers_of
 from accord.training.members import Scaling, raw_outputs
 from accord.training.modules import (
     MakeModule,
@@ -49,6 +49,7 @@ from accord.training.stack import (
     Activation,
     Architecture,
     StackedMLP,
+    forward_blocks,
     forward_rows,
 )
 from accord.training.tasks import (
@@ -106,11 +107,13 @@ __all__ = [
     "Trained",
     "VarianceHead",
     "fixed_values",
+    "forward_blocks",
     "forward_rows",
     "initial_posterior",
     "made",
     "matched_gamma",
     "module_outputs",
+    "numbers_of",
     "output_moments",
     "raw_outputs",
     "refine_prior",

@@ -1,12 +1,19 @@
 """Networks with several outputs that depend on each other: heads and the loss of a joint rule."""
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import torch
 from torch import Tensor
 
-from accord._numerics import Region, log_normal_density, log_normal_in, training_points
+from accord._numerics import (
+    Region,
+    log_normal_density,
+    log_normal_in_any,
+    log_normal_where,
+    training_points,
+)
 from accord.training.objectives import Heads
 from accord.training.tasks import Columns
 
@@ -43,39 +50,67 @@ class JointHeads:
 @final
 @dataclass(frozen=True)
 class JointLoss:
-    """−log P(ŷ − t in the row's region) for jointly normal ŷ; exact agreement is NLL.
+    """−log P(ŷ − t agrees with the row) for jointly normal ŷ; exact agreement is NLL.
 
-    Columns: ``target`` (M, B, D); unless agreement is exact, ``lower`` and ``upper`` (M, B, D), the
-    semi-axes ``axes`` of ``n_ellipsoids`` (M, B, D · n_ellipsoids), and ``log_volume`` (M, B, 1),
-    which is added.
+    The errors that agree are those of disjoint regions, whose numbers stand in a column. Where a
+    rule has to be asked, ``agrees`` is given errors (K, M, B, D) and the columns, and the regions
+    say where most of the agreement is.
+
+    Columns: ``target`` (M, B, D); unless agreement is exact, ``regions`` (M, B, …), the tensors of
+    the regions side by side, and ``log_volume`` (M, B, 1), which is added.
+
+    Args:
+        heads: From raw outputs to means and Cholesky factors.
+        regions: Regions of the form that the columns have; none for exact agreement.
+        agrees: Where the regions do not say it all, whether errors agree.
     """
 
     heads: JointHeads
-    exact: bool
-    n_ellipsoids: int = 0
+    regions: tuple[Region, ...] = ()
+    agrees: Callable[[Tensor, Columns], Tensor] | None = None
 
     def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
         mean, cholesky = self.heads(raw)
         shift = mean - columns["target"]
-        if self.exact:
+        if not self.regions:
             return -log_normal_density(shift, cholesky)[..., None]
-        log_p = log_normal_in(
-            self.region(columns), shift, cholesky, training_points(shift.shape[-1])
-        )
+        log_p = self._log_probability(shift, cholesky, columns)
         return (columns["log_volume"] - log_p[..., None]).to(raw.dtype)
 
     def error(self, raw: Tensor, columns: Columns) -> Tensor:
         """How far the loss is from that with other points: its error, about."""
         mean, cholesky = self.heads(raw)
-        region, shift = self.region(columns), mean - columns["target"]
+        shift = mean - columns["target"]
         fine, coarse = (
-            log_normal_in(region, shift, cholesky, training_points(shift.shape[-1], coarse=coarse))
+            self._log_probability(shift, cholesky, columns, coarse=coarse)
             for coarse in (False, True)
         )
         return (fine - coarse).abs()
 
-    def region(self, columns: Columns) -> Region:
-        axes = columns["axes"].chunk(self.n_ellipsoids, -1) if self.n_ellipsoids else ()
-        return Region(
-            columns["lower"].double(), columns["upper"].double(), tuple(a.double() for a in axes)
+    def _log_probability(
+        self, shift: Tensor, cholesky: Tensor, columns: Columns, *, coarse: bool = False
+    ) -> Tensor:
+        n_outputs = shift.shape[-1]
+        side_by_side = columns["regions"].double()
+        numbers = iter(side_by_side.chunk(side_by_side.shape[-1] // n_outputs, -1))
+        regions = [region.map(lambda _: next(numbers)) for region in self.regions]
+        ask = self.agrees
+        if ask is None:
+            points = training_points(n_outputs, coarse=coarse)
+            return log_normal_in_any(regions, shift, cholesky, points)
+        return log_normal_where(
+            lambda errors: ask(errors, columns), regions, shift, cholesky, coarse=coarse
         )
+
+
+def numbers_of(regions: Sequence[Region]) -> list[Tensor]:
+    """The tensors of regions, in the order in which a `JointLoss` reads them."""
+    numbers: list[Tensor] = []
+
+    def noted(tensor: Tensor) -> Tensor:
+        numbers.append(tensor)
+        return tensor
+
+    for region in regions:
+        region.map(noted)
+    return numbers

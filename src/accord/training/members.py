@@ -10,10 +10,12 @@ from numpy.typing import NDArray
 
 from accord._threads import threads_for
 from accord._types import Floats
-from accord.training.stack import Activation, forward_rows
+from accord.training.stack import BLOCK_ROWS, Activation, forward_blocks, forward_rows
 
 # Rows predicted at a time, over all members: hidden activations then stay in the processor's cache.
 _CHUNK_VALUES = 2**21
+# The same for one member, in single precision.
+_BLOCK_VALUES = 2**17
 
 
 @dataclass(frozen=True)
@@ -51,10 +53,12 @@ class Scaling:
 
 def raw_outputs(
     parameters: Sequence[NDArray[Any]],
-    x: Floats,
+    x: NDArray[Any],
     activation: Activation,
     device: str,
     transform: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    *,
+    single: bool = False,
 ) -> Floats:
     """Outputs of all members for scaled rows, in chunks.
 
@@ -64,22 +68,30 @@ def raw_outputs(
     between members amplify that. In float64 a row's answer depends on its batch by less than 1e-12
     of the targets' scale, which ``predict`` promises.
 
+    With ``single`` they predict in float32, three to four times as fast. All products then have
+    the same number of rows, so that the same kernel computes each row whatever its batch: what is
+    left is a dependence on its place, below 1e-6 of the targets' scale, and none on most machines.
+
     **Shape**: x (N, d) → (M, N, outputs).
     """
-    dtype = torch.float32 if torch.device(device).type == "mps" else torch.float64
+    single = single or torch.device(device).type == "mps"
+    dtype = torch.float32 if single else torch.float64
     tensors = [torch.as_tensor(block).to(device, dtype) for block in parameters]
     n_layers = len(tensors) // 2
     weights, biases = tensors[:n_layers], tensors[n_layers:]
     width = max(weight.shape[0] * weight.shape[2] for weight in weights)
     chunk = max(1, _CHUNK_VALUES // width)
+    if single:
+        chunk = BLOCK_ROWS * max(1, _BLOCK_VALUES // (BLOCK_ROWS * weights[0].shape[2]))
+    forward = forward_blocks if single else forward_rows
     pieces = []
     work = float(min(chunk, len(x)) * width * max(weight.shape[1] for weight in weights))
     with torch.inference_mode(), threads_for(work):
         for start in range(0, max(len(x), 1), chunk):
             rows = torch.as_tensor(x[start : start + chunk]).to(weights[0])
-            raw = forward_rows(weights, biases, rows, activation)
+            raw = forward(weights, biases, rows, activation)
             if transform is not None:
                 raw = transform(raw)
             pieces.append(raw.mT.cpu().numpy())
     # in memory the outputs come before the rows, as they do in a chunk
-    return np.concatenate(pieces, axis=2).swapaxes(1, 2)
+    return np.concatenate(pieces, axis=2, dtype=np.float64).swapaxes(1, 2)

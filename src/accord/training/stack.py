@@ -21,6 +21,8 @@ from accord.training.tasks import Networks, Settings
 
 Activation = Literal["relu", "gelu", "silu", "tanh"]
 ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu", "silu", "tanh")
+# Rows of a product in prediction with single precision. One row takes the time of so many.
+BLOCK_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -198,9 +200,37 @@ def forward_rows(
     return _output(h, weights[-1], biases[-1])
 
 
+def forward_blocks(
+    weights: Sequence[Tensor], biases: Sequence[Tensor], x: Tensor, activation: Activation
+) -> Tensor:
+    """As :func:`forward_rows`, every product with the same number of rows, whatever N.
+
+    **Shape**: x (N, n_inputs) → (M, N, n_outputs).
+    """
+    n_rows, n_blocks = len(x), -(-len(x) // BLOCK_ROWS)
+    if n_rows < n_blocks * BLOCK_ROWS:
+        x = torch.nn.functional.pad(x, (0, 0, 0, n_blocks * BLOCK_ROWS - n_rows))
+    blocks = x.view(n_blocks, BLOCK_ROWS, x.shape[1])
+    outputs = x.new_empty(len(weights[0]), biases[-1].shape[2], n_blocks, BLOCK_ROWS)
+    for member, into in enumerate(outputs):
+        h = blocks
+        for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
+            h = torch.baddbmm(bias[member], h, weight[member].expand(n_blocks, -1, -1))
+            h = _activate_in_place(h, activation)
+        into.copy_(_output(h, weights[-1][member], biases[-1][member]).permute(2, 0, 1))
+    return outputs.flatten(2)[..., :n_rows].mT
+
+
 def _output(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x W + b, in memory with the outputs before the rows."""
-    return torch.baddbmm(bias.mT, weight.mT, x.mT).mT
+    return torch.baddbmm(bias.mT, weight.mT.expand(len(x), -1, -1), x.mT).mT
+
+
+def _activate_in_place(x: Tensor, activation: Activation) -> Tensor:
+    """For prediction, where no gradient needs what was there before."""
+    if activation == "silu":
+        return torch.nn.functional.silu(x, inplace=True)
+    return _activate(x, activation)
 
 
 def _activate(x: Tensor, activation: Activation) -> Tensor:

@@ -18,16 +18,14 @@ if TYPE_CHECKING:
     )
     from accord.workflows.datasets import DatasetsResult, describe_datasets, export_dataset
     from accord.workflows.demo import DemoResult, run_demo
-    from accord.workflows.dependence import Dependence
     from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.export import ExportResult, export_model
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
     from accord.workflows.history import ALARM, History, MonitoredTable
-    from accord.workflows.judged_rows import JudgedRow, WideRow
+    from accord.workflows.judged_rows import JudgedRow, LevelCurve, WideRow
     from accord.workflows.leaks import Leaks
-    from accord.workflows.levels import LevelCurve
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import (
@@ -64,7 +62,6 @@ _HOMES = {
         "Drift",
         "measure_drift",
     ),
-    "dependence": ("Dependence",),
     "evaluate": (
         "EvaluateResult",
         "evaluate_table",
@@ -89,10 +86,10 @@ _HOMES = {
     ),
     "judged_rows": (
         "JudgedRow",
+        "LevelCurve",
         "WideRow",
     ),
     "leaks": ("Leaks",),
-    "levels": ("LevelCurve",),
     "methods": (
         "METHODS",
         "Method",
@@ -135,7 +132,6 @@ __all__ = [
     "CompareResult",
     "DatasetsResult",
     "DemoResult",
-    "Dependence",
     "Drift",
     "EvaluateResult",
     "ExportResult",

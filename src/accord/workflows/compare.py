@@ -1,10 +1,10 @@
 """All methods on the same splits of a table: a ranking with its errors, and a conclusion."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -26,7 +26,11 @@ from accord.tables import (
 )
 from accord.tabular import Assessment
 from accord.training import EpochReport as Epochs
+from accord.work import Workers, workers_of
 from accord.workflows.methods import METHODS, Method, method_named
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 SplitKind = Literal["random", "unusual"]
 KINDS: tuple[SplitKind, ...] = ("random", "unusual")
@@ -39,6 +43,8 @@ COLUMNS: tuple[Metric, ...] = tuple(
 _TEST_SHARE = 0.1
 Split = tuple[SplitKind, Indices, Indices]
 Fold = tuple[SplitKind, Indices, Indices, Floats, Floats]
+Rows = tuple[list[Fold], Floats, Indices]  # with all targets, and the rows' numbers
+Judged = tuple[dict[SplitKind, list[Assessment]], float]
 
 
 @dataclass(frozen=True)
@@ -68,17 +74,17 @@ class MethodScore:
         means = {name: float(values.mean()) for name, values in columns.items()}
         return cls(method, split, means, errors, seconds)
 
-    def cell(self, metric: Metric) -> str:
-        """A figure with its standard error.
+    def cell(self, metric: Metric, *, typical: float | None = None) -> str:
+        """A figure with its standard error; ``typical`` is that of the other methods.
 
         >>> MethodScore("a", "random", {"nll": 1.234}, {"nll": 0.05}, 1.0).cell(METRICS["nll"])
         '1.234 ± 0.050'
         """
         value, error = self.figures[metric.name], self.errors[metric.name]
         if metric.format != "percent":
-            return with_error(value, error)
+            return with_error(value, error, typical=typical)
         spread = f" ± {100 * error:.1f}" if np.isfinite(error) else ""
-        return f"{percent(value)}{spread}"
+        return f"{percent(value, 1)}{spread}"
 
 
 @dataclass(frozen=True)
@@ -112,17 +118,19 @@ class CompareResult:
             <= np.hypot(s.errors[figure], best.errors[figure])
         ]
 
+    def lines(self, split: SplitKind) -> list[tuple[str, list[str]]]:
+        """Each method's cells, the best method first; a column's cells have the same decimals."""
+        ranked = self.ranked(split)
+        cells = [[score.cell(m, typical=_typical(ranked, m)) for m in COLUMNS] for score in ranked]
+        return [
+            (score.method, [*own, f"{score.seconds:.1f}"])
+            for score, own in zip(ranked, cells, strict=True)
+        ]
+
     def table(self, split: SplitKind) -> tuple[list[str], list[list[str]]]:
         """Header and rows of text for one kind of split, the best first, failures last."""
         header = [SPLIT_WORDS[split], *(metric.title for metric in COLUMNS), "s/fit"]
-        rows = [
-            [
-                score.method,
-                *(score.cell(metric) for metric in COLUMNS),
-                f"{score.seconds:.1f}",
-            ]
-            for score in self.ranked(split)
-        ]
+        rows = [[method, *cells] for method, cells in self.lines(split)]
         rows += [[method, "– failed", *[""] * len(COLUMNS)] for method in self.failures]
         return header, rows
 
@@ -186,6 +194,13 @@ class CompareResult:
         return scored + [{"method": n, "failure": why} for n, why in self.failures.items()]
 
 
+def _typical(scores: Sequence[MethodScore], metric: Metric) -> float | None:
+    """The median standard error of several methods; None if no error is known."""
+    errors = np.array([score.errors[metric.name] for score in scores])
+    known = errors[np.isfinite(errors) & (errors > 0)]
+    return float(np.median(known)) if len(known) else None
+
+
 def compare_methods(
     table: str | Path | pd.DataFrame,
     *,
@@ -200,11 +215,13 @@ def compare_methods(
     delimiter: str | None = None,
     decimal: DecimalMark | None = None,
     progress: Progress | None = None,
+    client: "Client | None" = None,
 ) -> CompareResult:
     """Train every method on the same random splits and on as many outlier splits.
 
     All see the same preprocessed features; each is trained with the settings that its ``about``
-    names. A method that fails is reported as such, and the others are kept.
+    names. A method that fails is reported as such, and the others are kept. With a Dask ``client``
+    its workers train, each a method at a time.
     """
     start = time.perf_counter()
     progress = progress or silent
@@ -217,13 +234,13 @@ def compare_methods(
     scores: list[MethodScore] = []
     assessments: dict[tuple[str, SplitKind], Assessment] = {}
     failures: dict[str, str] = {}
-    for method, running in zip(present, parts(progress, [1.0] * len(present)), strict=True):
-        running(0.0, method.name)
-        try:
-            found, seconds = _run(method, folds, data, coverage, seed, running)
-        except Exception as error:  # the method gets a row that says so
-            failures[method.name] = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    for method, outcome in _outcomes(
+        present, (folds, data.y, data.rows), coverage, seed, progress, workers_of(client)
+    ):
+        if isinstance(outcome, Exception):  # the method gets a row that says so
+            failures[method.name] = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
             continue
+        found, seconds = outcome
         for kind, judged in found.items():
             scores.append(MethodScore.of(method.name, kind, judged, seconds=seconds))
             assessments[method.name, kind] = Assessment.join(judged)
@@ -272,17 +289,34 @@ def _prepared(data: TrainingData, splits: list[Split], seed: int) -> list[Fold]:
     return folds
 
 
-def _run(
-    method: Method,
-    folds: list[Fold],
-    data: TrainingData,
+def _outcomes(
+    methods: Sequence[Method],
+    rows: Rows,
     coverage: float,
     seed: int,
     progress: Progress,
-) -> tuple[dict[SplitKind, list[Assessment]], float]:
+    workers: Workers,
+) -> list[tuple[Method, Judged | Exception]]:
+    """What each method came to, in their order."""
+    shared, shares = workers.share(rows), list(parts(progress, [1.0] * len(methods)))
+    found: dict[int, Judged | Exception] = {}
+
+    def calls() -> Iterator[tuple[Any, ...]]:
+        for method, running in zip(methods, shares, strict=True):
+            progress(len(found) / len(methods), method.name)
+            yield method, shared, coverage, seed, running if workers.in_process else silent
+
+    for number, judged, error in workers.run(_run, calls()):
+        found[number] = judged if error is None else error
+        progress(len(found) / len(methods), methods[number].name)
+    return [(method, found[number]) for number, method in enumerate(methods)]
+
+
+def _run(method: Method, rows: Rows, coverage: float, seed: int, progress: Progress) -> Judged:
     start = time.perf_counter()
+    folds, y, numbers = rows
     jobs: list[tuple[Any, ...]] = [
-        (method.make(seed + place), features, data.y[train])
+        (method.make(seed + place), features, y[train])
         for place, (_, train, _, features, _) in enumerate(folds)
     ]
     widths = [fold[3].shape[1] for fold in folds]
@@ -291,7 +325,7 @@ def _run(
     found: dict[SplitKind, list[Assessment]] = {}
     for (model, *_), (kind, _, test, _, features) in zip(jobs, folds, strict=True):
         assessment = Assessment.of(
-            model.predict_dist(features), data.y[test], rows=data.rows[test], coverage=coverage
+            model.predict_dist(features), y[test], rows=numbers[test], coverage=coverage
         )
         found.setdefault(kind, []).append(assessment)
     return found, seconds

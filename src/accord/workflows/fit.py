@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -14,14 +14,33 @@ from sklearn.model_selection import KFold, cross_val_predict
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
 from accord.tables import DecimalMark, OptionError, quoted, read_table
-from accord.tabular import Assessment, Bounds, Effort, RowGroup, TableRegressor, as_floats
-from accord.workflows.dependence import Dependence, partial_dependence
+from accord.tabular import (
+    Assessment,
+    Bounds,
+    Dependence,
+    Effort,
+    RowGroup,
+    TableRegressor,
+    as_floats,
+    partial_dependence,
+)
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
-from accord.workflows.judged_rows import JudgedRow, WideRow, listed_rows, widest_rows
+from accord.workflows.judged_rows import (
+    JudgedRow,
+    LevelCurve,
+    WideRow,
+    level_curve,
+    listed_rows,
+    widest_rows,
+)
 from accord.workflows.leaks import Leaks, find_leaks
-from accord.workflows.levels import LevelCurve, level_curve
 from accord.workflows.methods import engine_for, method_named
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+    from accord.work import Checkpoint
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
 Predictive = Literal["model", "smoothed"]
@@ -143,6 +162,8 @@ def fit_table(
     delimiter: str | None = None,
     decimal: DecimalMark | None = None,
     progress: Progress | None = None,
+    checkpoint: "str | Path | Checkpoint | None" = None,
+    client: "Client | None" = None,
 ) -> FitResult:
     """Fit a :class:`TableRegressor` to a CSV file, a Parquet file or a DataFrame, and judge it.
 
@@ -162,6 +183,7 @@ def fit_table(
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
         encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
+        checkpoint, client: As in :meth:`TableRegressor.fit`; for the portfolio.
 
     All others are those of :class:`TableRegressor`; ``time_column`` is its ``time`` and ``seed``
     its ``random_state``.
@@ -201,6 +223,8 @@ def fit_table(
         y_lower=lower_column,
         y_upper=upper_column,
         progress=training,
+        checkpoint=checkpoint,
+        client=client,
     )
     return _explained(model, seed=seed, start=start, progress=explaining)
 
@@ -246,7 +270,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         main_columns=main,
         rows=listed_rows(model, main),
         widest=widest_rows(model, main),
-        dependence=partial_dependence(model, columns, random_state=seed),
+        dependence=partial_dependence(model, model.training_.X, columns, random_state=seed),
         order=_order(model),
         leaks=leaks,
         notes=(*model.notes_, *leaks.sentences()),

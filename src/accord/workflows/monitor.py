@@ -32,9 +32,8 @@ from accord.tables import (
 )
 from accord.tabular import DistanceCurve, Expectation, ModelCard, TableRegressor, row_hashes
 from accord.workflows.drift import Drift, measure_drift
-from accord.workflows.history import ALARM, History, MonitoredTable
+from accord.workflows.history import ALARM, History, MonitoredTable, promise_verdict
 from accord.workflows.predict import load_model
-from accord.workflows.promise import promise_verdict
 from accord.workflows.verdict import Verdict
 
 _CHUNK = 16_384

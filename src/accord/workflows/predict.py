@@ -1,10 +1,10 @@
 """A prediction for each row of a file, read and written batch by batch."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -34,6 +34,10 @@ from accord.tables import (
     refuse_unknown_suffix,
 )
 from accord.tabular import TableRegressor
+from accord.work import Workers, workers_of
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 _BATCH_ROWS = 16_384
 # Wide tables get shorter batches: about this many cells at a time.
@@ -95,6 +99,7 @@ def predict_table(
     delimiter: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
+    client: "Client | None" = None,
 ) -> PredictResult:
     """Predict every row of a CSV or Parquet file, in order, into a CSV or Parquet file.
 
@@ -105,7 +110,8 @@ def predict_table(
 
     ``explain`` adds columns that say where the width of each row comes from (those of
     :meth:`accord.explanation.Receipts.to_frame`); ``explain_row``, a row number from 1, puts that
-    row's receipt into the result, in words.
+    row's receipt into the result, in words. With a Dask ``client`` its workers predict the batches,
+    which are read and written here.
     """
     start = time.perf_counter()
     progress = progress or silent
@@ -133,19 +139,14 @@ def predict_table(
     ):
         _check_stream(stream, schema, id_column, by_name)
         progress(0.0, "Predicting")
-        for batch in stream.batches:
-            X, odd, unlike = conform(
-                batch, schema, source=stream.name, first_row=rows + 1, strict=strict
-            )
-            answer, flagged = _predict_batch(model, X, shares, unlike)
-            for name, values in _explained(model, X, explained).items():
-                answer = answer.append_column(name, pa.array(values))
-            if explain_row is not None and rows < explain_row <= rows + batch.num_rows:
-                receipt = _receipt(model, X, explain_row - rows - 1, shares[-1])
+        asked = _Asked(schema, stream.name, shares, tuple(explained), explain_row, strict)
+        for batch, answered in _answers(model, asked, stream.batches, workers_of(client)):
+            answer = answered.columns
             if id_column is not None:
                 answer = answer.add_column(0, id_column, batch.column(id_column))
             writer.write(answer)
-            rows, unusual, surprises = rows + batch.num_rows, unusual + flagged, surprises + odd
+            rows, unusual = rows + batch.num_rows, unusual + answered.n_unusual
+            surprises, receipt = surprises + answered.odd, receipt or answered.receipt
             progress(stream.position(), "Predicting")
         if not rows:
             raise TableError(f"{stream.name} has column names but no rows. Nothing to predict.")
@@ -163,6 +164,69 @@ def predict_table(
         seconds=time.perf_counter() - start,
         receipt=receipt,
     )
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """What is asked about every batch."""
+
+    schema: Schema
+    source: str
+    coverages: tuple[float, ...]
+    explained: tuple[str, ...]
+    explain_row: int | None
+    strict: bool
+
+
+@dataclass(frozen=True)
+class _Answered:
+    """What is said of one batch."""
+
+    columns: pa.Table
+    n_unusual: int
+    odd: Surprises
+    receipt: str | None
+
+
+def _answers(
+    model: TableRegressor, asked: _Asked, batches: Iterable[pa.Table], workers: Workers
+) -> Iterator[tuple[pa.Table, _Answered]]:
+    """Batches with their answers, in the order of the file."""
+    shared = workers.share((model, asked))
+    waiting: dict[int, pa.Table] = {}
+    done: dict[int, _Answered] = {}
+    following = 0
+
+    def calls() -> Iterator[tuple[Any, ...]]:
+        first_row = 1
+        for number, batch in enumerate(batches):
+            waiting[number] = batch
+            yield shared, batch, first_row
+            first_row += batch.num_rows
+
+    for number, answered, error in workers.run(_answer, calls(), ahead=2 * workers.count):
+        if error is not None:
+            raise error
+        done[number] = answered
+        while following in done:
+            yield waiting.pop(following), done.pop(following)
+            following += 1
+
+
+def _answer(shared: tuple[TableRegressor, _Asked], batch: pa.Table, first_row: int) -> _Answered:
+    """The predictions for one batch, whose first row has this number."""
+    model, asked = shared
+    X, odd, unlike = conform(
+        batch, asked.schema, source=asked.source, first_row=first_row, strict=asked.strict
+    )
+    answer, flagged = _predict_batch(model, X, asked.coverages, unlike)
+    for name, values in _explained(model, X, asked.explained).items():
+        answer = answer.append_column(name, pa.array(values))
+    place = -1 if asked.explain_row is None else asked.explain_row - first_row
+    receipt = None
+    if 0 <= place < batch.num_rows:
+        receipt = _receipt(model, X, place, asked.coverages[-1])
+    return _Answered(answer, flagged, odd, receipt)
 
 
 def _explanation_columns(model: TableRegressor) -> list[str]:

@@ -1,7 +1,7 @@
 """The shift study, ours: what predictions are worth on rows unlike the training rows.
 
-:mod:`~accord.paper.shift.families` says which rows, :mod:`~accord.paper.shift.methods` which
-methods, :mod:`~accord.paper.shift.scores` what is measured, :mod:`~accord.paper.shift.controls`
-what must change nothing, :mod:`~accord.paper.shift.plan` on which sets;
-:mod:`~accord.paper.shift.shown` shows it, :mod:`~accord.paper.shift.verdicts` judges it.
+:mod:`~accord.paper.shift.families` says which rows of which sets,
+:mod:`~accord.paper.shift.methods` which methods, :mod:`~accord.paper.shift.answers` what is
+measured and what must change nothing; :mod:`~accord.paper.shift.shown` shows it,
+:mod:`~accord.paper.shift.verdicts` judges it.
 """

@@ -2,6 +2,9 @@
 
 A large set is a random sample of its rows, so that all methods can afford all sets. No method is
 told what kind of shift it will meet, nor which rows belong together.
+
+Every set has outliers and one or two of gap, tail and cluster. Groups need a column that says which
+rows belong together, and time needs days.
 """
 
 from typing import NamedTuple
@@ -9,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from accord._types import Floats, Indices
-from accord.paper import sets
+from accord.paper import published, sets
 from accord.splits import (
     Split,
     cluster_split,
@@ -21,11 +24,15 @@ from accord.splits import (
 )
 
 __all__ = [
+    "CONTROLLED",
+    "FAMILIES",
     "GROUP_COLUMNS",
     "MOMENTS",
     "RANDOM",
     "ROWS",
+    "SETS",
     "SHIFTS",
+    "STOCKS",
     "TEST_ROWS",
     "ShiftedCase",
     "case",
@@ -133,3 +140,27 @@ def _sample(n: int, most: int, *, seed: int) -> Indices:
     if n <= most:
         return np.arange(n)
     return np.sort(np.random.default_rng([seed, 0]).choice(n, most, replace=False))
+
+
+SETS = (*published.datasets("table3"), *sets.DEVELOPMENT)
+STOCKS = "google"
+CONTROLLED = ("concrete", "energy", "kin8nm", "yacht")
+
+FAMILIES: dict[str, tuple[str, ...]] = {
+    "outliers": SETS,
+    "gap": (
+        *("boston", "concrete", "energy", "kin8nm", "power", "protein", "wine"),
+        *("airfoil", "pumadyn32nm"),
+    ),
+    "tail": (
+        *("boston", "concrete", "kin8nm", "naval", "power", "wine", "yacht"),
+        *("autos", "tamielectric"),
+    ),
+    "cluster": (
+        *("concrete", "energy", "kin8nm", "power", "wine", "yacht"),
+        *("elevators", "servo", "skillcraft", "solar"),
+    ),
+    "group": tuple(GROUP_COLUMNS),
+    "time": (STOCKS,),
+    RANDOM: SETS,
+}

@@ -8,9 +8,8 @@ import numpy as np
 from accord._types import Floats, Indices
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.sets import title
-from accord.paper.shift import controls
-from accord.paper.shift.comparison import NAME, compared, records, values
-from accord.paper.shift.families import RANDOM, SHIFTS
+from accord.paper.shift.answers import CONTROLS, RETAINED, SHIFT
+from accord.paper.shift.families import CONTROLLED, FAMILIES, RANDOM, SHIFTS
 from accord.paper.shift.methods import (
     ACCORD,
     BOOSTING,
@@ -21,9 +20,7 @@ from accord.paper.shift.methods import (
     PROCESS,
     methods,
 )
-from accord.paper.shift.plan import CONTROLLED, FAMILIES
-from accord.paper.shift.scores import RETAINED
-from accord.paper.shift.verdicts import COVERED
+from accord.paper.shift.verdicts import COVERED, NAME, compared, records, values
 from accord.paper.study import Drawing, Source
 from accord.paper.tables import Entry, ResultColumn, ResultTable
 
@@ -195,7 +192,7 @@ def _paired(results: Results) -> ResultTable:
 
 def _controls(results: Results) -> ResultTable:
     columns = []
-    for control in controls.CONTROLS:
+    for control in CONTROLS:
         source = Source(NAME, ACCORD, control)
         entries = [
             Entry(name, "growth", source, results.estimate(name, source, "growth"), None)
@@ -205,7 +202,7 @@ def _controls(results: Results) -> ResultTable:
     return ResultTable(
         "shift-controls",
         "Negative controls: relative growth of the default's 90 % intervals",
-        f"The column of noise is shifted by {controls.SHIFT:g} of its deviations. 0.05 is the most "
+        f"The column of noise is shifted by {SHIFT:g} of its deviations. 0.05 is the most "
         "that is allowed.",
         "dataset",
         tuple(title(name) for name in CONTROLLED),

@@ -1,12 +1,10 @@
 """The shift study: how it is set up, and what belongs to it."""
 
-from accord.paper.shift import controls, work
-from accord.paper.shift.comparison import NAME
-from accord.paper.shift.families import MOMENTS, ROWS, TEST_ROWS
+from accord.paper.shift.answers import CONTROLS, GROUP, answered
+from accord.paper.shift.families import CONTROLLED, FAMILIES, MOMENTS, ROWS, STOCKS, TEST_ROWS
 from accord.paper.shift.methods import ACCORD, KERNEL_ROWS, NATURAL_TREES, TREES, methods
-from accord.paper.shift.plan import CONTROLLED, FAMILIES, STOCKS
 from accord.paper.shift.shown import figures, tables
-from accord.paper.shift.verdicts import beyond
+from accord.paper.shift.verdicts import NAME, beyond
 from accord.paper.study import Group, Protocol, Study, StudyModel
 
 __all__ = ["STUDY"]
@@ -26,10 +24,10 @@ def _groups() -> tuple[Group, ...]:
             for method in methods()
         )
         protocol = _protocol(datasets)
-        found.append(Group(NAME, family, protocol, models, answered_by=work.answered))
-    models = tuple(StudyModel(ACCORD, control, "", {}) for control in controls.CONTROLS)
+        found.append(Group(NAME, family, protocol, models, answered_by=answered))
+    models = tuple(StudyModel(ACCORD, control, "", {}) for control in CONTROLS)
     protocol = _protocol(CONTROLLED)
-    found.append(Group(NAME, controls.GROUP, protocol, models, answered_by=work.answered))
+    found.append(Group(NAME, GROUP, protocol, models, answered_by=answered))
     return tuple(found)
 
 

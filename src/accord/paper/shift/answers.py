@@ -1,15 +1,40 @@
-"""What is measured of predictions on a split, and what is kept of each row for the figures."""
+"""One split from data to answers: every method's scores, and the negative controls.
+
+Of predictions, scores are measured, and what the figures need of each row is kept. A negative
+control is a change that carries no information and must not widen intervals: a column of pure noise
+is added to the features, and on test rows shifted, or shuffled; and the model is trained with five
+such columns. Widths are compared with those of the same rows without the change.
+"""
+
+import time
+import warnings
 
 import numpy as np
 
 from accord._types import Floats
 from accord.distributions import Distribution
 from accord.metrics import coverage, crps, interval_score, interval_width, nll
-from accord.paper.shift.families import ShiftedCase
+from accord.paper.shift.families import RANDOM, ShiftedCase, case
+from accord.paper.shift.methods import ACCORD, EFFORT, predictions
 from accord.paper.study import Answer
+from accord.portfolio import PortfolioRegressor
 from accord.trust import Growth
 
-__all__ = ["COVERAGES", "RETAINED", "answer", "auroc", "retention"]
+__all__ = [
+    "ADDED",
+    "CONTROLS",
+    "COVERAGES",
+    "GROUP",
+    "RETAINED",
+    "SHIFT",
+    "SHIFTED",
+    "SHUFFLED",
+    "answer",
+    "answered",
+    "auroc",
+    "controlled",
+    "retention",
+]
 
 COVERAGES = (0.5, 0.9, 0.95)
 # Quantiles by which the CRPS is taken, of all methods alike: closed forms are not to be had of all.
@@ -61,7 +86,9 @@ def _quantiles(dist: Distribution) -> Floats:
     Conformal prediction on few rows has infinite ones at the ends, which count as the last finite
     one; equal ones may differ by rounding.
     """
-    found = np.asarray(dist.quantile(_LEVELS))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of the infinite ones, dealt with here
+        found = np.asarray(dist.quantile(_LEVELS))
     finite = np.where(np.isfinite(found), found, np.nan)
     low, high = np.nanmin(finite, axis=1), np.nanmax(finite, axis=1)
     return np.maximum.accumulate(np.clip(found, low[:, None], high[:, None]), axis=1)
@@ -100,3 +127,54 @@ def retention(error: Floats, deviation: Floats) -> Floats:
     kept = np.maximum(1, np.floor(np.array(RETAINED) * len(error) + 1e-9)).astype(int)
     mean = total[-1] / len(error)
     return np.asarray(total[kept - 1] / kept / (mean or 1.0))
+
+
+GROUP = "controls"
+SHIFTED, SHUFFLED, ADDED = "shifted noise column", "shuffled noise column", "five noise columns"
+CONTROLS = (SHIFTED, SHUFFLED, ADDED)
+# How far the column moves, in its standard deviations.
+SHIFT = 3.0
+
+
+def controlled(dataset: str, split: int) -> dict[tuple[str, str], Answer]:
+    """How much the 90 % intervals of random test rows widen under each control, as a share."""
+    start = time.process_time()
+    rows = case(RANDOM, dataset, split)
+    random = np.random.default_rng([split, 2])
+    noise, asked = (random.normal(size=(len(x), 5)) for x in (rows.X_train, rows.X_test))
+    bare, one, five = (
+        _model(np.column_stack([rows.X_train, noise[:, :n]]), rows.y_train, seed=split)
+        for n in (0, 1, 5)
+    )
+
+    def width(model: PortfolioRegressor, columns: Floats) -> float:
+        X = np.column_stack([rows.X_test, columns])
+        return interval_width(y_true=rows.y_test, dist=model.predict_dist(X), coverage=0.9)
+
+    column = asked[:, :1]
+    usual = width(one, column)
+    growths = {
+        SHIFTED: width(one, column + SHIFT) / usual - 1,
+        SHUFFLED: width(one, random.permutation(column)) / usual - 1,
+        ADDED: width(five, asked) / width(bare, asked[:, :0]) - 1,
+    }
+    seconds = (time.process_time() - start) / len(growths)
+    return {
+        (ACCORD, control): Answer({"growth": growth, "seconds": seconds}, {})
+        for control, growth in growths.items()
+    }
+
+
+def _model(X: Floats, y: Floats, *, seed: int) -> PortfolioRegressor:
+    return PortfolioRegressor(effort=EFFORT, random_state=seed).fit(X, y)
+
+
+def answered(group: str, dataset: str, split: int) -> dict[tuple[str, str], Answer]:
+    """Every method's scores; the group's name is the family of shift."""
+    if group == GROUP:
+        return controlled(dataset, split)
+    rows = case(group, dataset, split)
+    return {
+        (name, group): answer(rows, dist, seconds=seconds)
+        for name, dist, seconds in predictions(rows, seed=split)
+    }

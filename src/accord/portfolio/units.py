@@ -1,0 +1,142 @@
+"""The units of work of a portfolio: a recipe on all folds, and a chosen model on shifted parts.
+
+Each is a function of the table, the folds, the recipe and the seed alone. Recipes do not depend on
+each other, nor do the chosen models; only the choice between them needs all recipes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
+
+from accord.portfolio.blend import Member
+from accord.portfolio.crossfit import Candidate, Clock, TrainingTable, learnt_from, try_recipe
+from accord.portfolio.folds import Part
+from accord.portfolio.models import Model
+from accord.portfolio.recipes import Recipe
+from accord.training import DivergedError, Listener
+from accord.work import Checkpoint, Done, Workers, carry_out, code_digest, digest
+
+Shared = tuple[TrainingTable, list[Part]]
+
+# A recipe that ends like this is left out, and the others are tried.
+_UNTRAINABLE = (LinAlgError, DivergedError)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """The recipes that could be trained, and what is to be said of the others."""
+
+    candidates: list[Candidate]
+    notes: tuple[str, ...]
+
+
+@final
+class PortfolioUnits:
+    """Does the units of one fit: by whom, and kept where."""
+
+    def __init__(
+        self,
+        table: TrainingTable,
+        parts: Sequence[Part],
+        *,
+        seed: int,
+        clock: Clock,
+        workers: Workers,
+        checkpoint: Checkpoint | None,
+    ) -> None:
+        self.table, self.parts, self.seed = table, list(parts), seed
+        self.clock, self.workers, self.checkpoint = clock, workers, checkpoint
+        self._shared = workers.share((table, self.parts))
+        self._about = (
+            "" if checkpoint is None else digest(code_digest(), table, self.parts, self.seed)
+        )
+
+    def try_recipes(self, recipes: Sequence[Recipe]) -> Tried:
+        """The recipes, each trained on all folds, as far as time allows.
+
+        The cheapest are begun first where time may run out, or one is done after the other;
+        several workers begin with the dearest, so that none waits long for the last.
+        """
+        size = (*self.table.x.shape, len(self.parts))
+        recipes = sorted(recipes, key=lambda recipe: recipe.work(*size))
+        works = [recipe.work(*size) for recipe in recipes]
+        self.clock.plan(works, self.workers.count)
+        order = list(range(len(recipes)))
+        if self.clock.budget is None and not self.workers.in_process:
+            order.reverse()
+        found: dict[int, Candidate] = {}
+        notes, skipped = [], []
+
+        def begin(place: int) -> tuple[Any, ...] | None:
+            work = works[order[place]]
+            if found and not self.clock.affords(work):
+                skipped.append(recipes[order[place]].name)
+                return None
+            return recipes[order[place]], self._shared, self.seed, self._listener(work)
+
+        for done in self._carry_out(
+            _candidate, Candidate, [recipes[number] for number in order], begin
+        ):
+            number = order[done.number]
+            self.clock.end(works[number], timed=not done.again)
+            if isinstance(done.error, _UNTRAINABLE):
+                name = recipes[number].name
+                notes.append(f"The model '{name}' could not be trained: {done.error}")
+            elif done.error is not None:
+                raise done.error
+            else:
+                found[number] = done.value
+        if skipped:
+            notes.append(f"Not tried, for lack of time: {', '.join(skipped)}.")
+        return Tried([found[number] for number in sorted(found)], tuple(notes))
+
+    def elsewhere(self, members: Sequence[Member], parts: Sequence[Part]) -> list[Model]:
+        """The members' models on other parts of the table."""
+        shared = self.workers.share(list(parts))
+        found: dict[int, Model] = {}
+
+        def begin(place: int) -> tuple[Any, ...]:
+            listener = self.clock.shifting(len(members)) if self.workers.in_process else None
+            return members[place], self._shared, shared, self.seed, listener
+
+        questions = [(member.model.recipe, list(parts)) for member in members]
+        for done in self._carry_out(_elsewhere, object, questions, begin):
+            if done.error is not None:
+                raise done.error
+            found[done.number] = done.value
+            self.clock.shifted(len(found), len(members))
+        return [found[number] for number in range(len(members))]
+
+    def _carry_out(
+        self,
+        unit: Callable[..., Any],
+        kind: type[Any],
+        questions: Sequence[Any],
+        begin: Callable[[int], tuple[Any, ...] | None],
+    ) -> Iterator[Done]:
+        keys = [
+            "" if self.checkpoint is None else digest(unit.__name__, self._about, question)
+            for question in questions
+        ]
+        return carry_out(
+            unit, keys, begin, workers=self.workers, checkpoint=self.checkpoint, kind=kind
+        )
+
+    def _listener(self, work: float) -> Listener | None:
+        return self.clock.begin(work) if self.workers.in_process else None
+
+
+def _candidate(recipe: Recipe, shared: Shared, seed: int, listener: Listener | None) -> Candidate:
+    table, parts = shared
+    return try_recipe(recipe, table, parts, seed=seed, listener=listener)
+
+
+def _elsewhere(
+    member: Member, shared: Shared, parts: list[Part], seed: int, listener: Listener | None
+) -> Model:
+    table, _ = shared
+    rows = table.scaled(member.scale)
+    trains = learnt_from(table, rows, parts)
+    return member.model.elsewhere(rows, trains, seed=seed, listener=listener)

@@ -1,0 +1,26 @@
+"""Long work in units: where they are done, and where what is done is kept.
+
+A unit is a pure function of its arguments: the same wherever and whenever it runs. So the units of
+a fit, a comparison or a study may be done in this process (:class:`Here`) or by the workers of a
+Dask cluster (:class:`OnCluster`), and those that are done may be kept (:class:`Checkpoint`) for a
+run that goes on where another was stopped. The result is the same.
+"""
+
+from accord.work.checkpoint import Checkpoint, code_digest, digest, kept_in
+from accord.work.cluster import LostSchedulerError, OnCluster, connected
+from accord.work.workers import Done, Here, Workers, carry_out, workers_of
+
+__all__ = [
+    "Checkpoint",
+    "Done",
+    "Here",
+    "LostSchedulerError",
+    "OnCluster",
+    "Workers",
+    "carry_out",
+    "code_digest",
+    "connected",
+    "digest",
+    "kept_in",
+    "workers_of",
+]

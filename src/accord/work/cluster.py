@@ -1,0 +1,283 @@
+"""Units of work on a Dask cluster: on this machine's processors, or on many machines."""
+
+import logging
+import time
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any, final
+
+from accord._files import OptionError, quoted
+from accord.work.checkpoint import code_digest
+
+if TYPE_CHECKING:
+    from distributed import Client, Future
+
+# How often a unit is sent again when what it needs went down with a worker.
+_TRIES = 4
+_WAIT_SECONDS = 60
+_LOST_REASONS = ("scheduler-connection-lost", "scheduler-restart")
+
+
+class LostSchedulerError(ConnectionError):
+    """The scheduler of a cluster that does not answer any more."""
+
+
+class _OtherCodeError(RuntimeError):
+    """A worker whose results would not be those of this process."""
+
+
+@final
+class OnCluster:
+    """The workers of a Dask client.
+
+    A worker that is lost costs the units that it was at: Dask gives them to another one. Each unit
+    has one thread, so that the order of a sum, and so its last digit, is the same everywhere.
+    """
+
+    in_process = False
+
+    def __init__(self, client: "Client") -> None:
+        self.client = client
+        self.address = str(getattr(client.scheduler, "address", ""))
+
+    @property
+    def count(self) -> int:
+        try:
+            return max(1, int(sum(self.client.nthreads().values())))
+        except (OSError, ValueError, RuntimeError) as error:  # a client that was closed
+            raise self._lost() from error
+
+    def share(self, value: Any) -> Any:
+        return _Shared(value, self.client)
+
+    def run(
+        self,
+        unit: Callable[..., Any],
+        calls: Iterable[tuple[Any, ...]],
+        *,
+        ahead: int | None = None,
+    ) -> Iterator[tuple[int, Any, Exception | None]]:
+        from distributed import as_completed
+
+        waiting = enumerate(calls)
+        at_work: dict[Future, _Sent] = {}
+        ended = as_completed(loop=self.client.loop)
+        more = True
+        try:
+            while more or at_work:
+                more = more and self._fill(unit, waiting, at_work, ended, ahead)
+                if not at_work:
+                    continue
+                future = next(ended)
+                sent = at_work.pop(future)
+                outcome = self._outcome(sent, future)
+                if outcome is None:
+                    again = self._again(unit, sent, future)
+                    at_work[again] = sent
+                    ended.add(again)
+                    continue
+                yield outcome
+        finally:
+            # who stops listening does not leave work behind
+            if at_work and self.client.status == "running":
+                self.client.cancel(list(at_work))
+
+    def _fill(
+        self,
+        unit: Callable[..., Any],
+        waiting: Iterator[tuple[int, tuple[Any, ...]]],
+        at_work: "dict[Future, _Sent]",
+        ended: Any,
+        ahead: int | None,
+    ) -> bool:
+        """Give every worker something to do; whether there may be more calls."""
+        free = self.count - len(at_work)
+        while free > 0:
+            first = min((sent.number for sent in at_work.values()), default=None)
+            last = max((sent.number for sent in at_work.values()), default=0)
+            if ahead is not None and first is not None and last - first >= ahead:
+                return True
+            call = next(waiting, None)
+            if call is None:
+                return False
+            sent = _Sent(*call)
+            future = self._submit(unit, sent)
+            at_work[future] = sent
+            ended.add(future)
+            free -= 1
+        return True
+
+    def _submit(self, unit: Callable[..., Any], sent: "_Sent") -> "Future":
+        try:
+            arguments = [
+                argument.future() if isinstance(argument, _Shared) else argument
+                for argument in sent.arguments
+            ]
+            with warnings.catch_warnings():
+                # what only one unit needs goes with its call, however large
+                warnings.filterwarnings("ignore", "Sending large graph")
+                return self.client.submit(_alone, code_digest(), unit, *arguments, pure=False)
+        except (OSError, RuntimeError, AttributeError) as error:
+            raise self._lost() from error
+
+    def _again(self, unit: Callable[..., Any], sent: "_Sent", future: "Future") -> "Future":
+        """A unit whose shared arguments were lost with the last worker that had them."""
+        reason = getattr(future.exception(), "reason", "")
+        sent.tries += 1
+        if reason in _LOST_REASONS or self.client.status != "running" or sent.tries >= _TRIES:
+            raise self._lost()
+        for argument in sent.arguments:
+            if isinstance(argument, _Shared):
+                argument.renew()
+        return self._submit(unit, sent)
+
+    def _outcome(self, sent: "_Sent", future: "Future") -> tuple[int, Any, Exception | None] | None:
+        """Number, value and error of a unit; None if it was lost with what it needs."""
+        from distributed import CancelledError, KilledWorker
+
+        try:
+            error = future.exception()
+            value = future.result() if error is None else None
+        except CancelledError:
+            return None
+        except OSError as broken:
+            raise self._lost() from broken
+        if isinstance(error, CancelledError):
+            return None
+        if isinstance(error, _OtherCodeError):
+            raise OptionError(str(error))
+        if isinstance(error, KilledWorker):
+            error = MemoryError(
+                "the workers that had this unit were ended from outside, one after the other. "
+                "Is there enough memory? Use fewer workers per machine."
+            )
+        return sent.number, value, error
+
+    def _lost(self) -> LostSchedulerError:
+        where = f" at {self.address}" if self.address else ""
+        return LostSchedulerError(
+            f"the scheduler{where} must be there until the work is done, but does not answer any "
+            "more. Start it again and repeat the same call: what was kept is not done again."
+        )
+
+
+class _Sent:
+    """A call that was handed to the cluster, and how often."""
+
+    def __init__(self, number: int, arguments: tuple[Any, ...]) -> None:
+        self.number, self.arguments, self.tries = number, arguments, 0
+
+
+class _Shared:
+    """A value that is sent to every worker once, when the first unit needs it."""
+
+    def __init__(self, value: Any, client: "Client") -> None:
+        self.value, self.client = value, client
+        self._future: Future | None = None
+
+    def future(self) -> "Future":
+        for tried in range(1, _TRIES + 1):
+            if self._future is not None:
+                break
+            try:
+                self._future = self.client.scatter(self.value, broadcast=True, hash=False)
+            except OSError:  # a worker was lost while it received
+                if tried == _TRIES or self.client.status != "running":
+                    raise
+                time.sleep(tried)  # Dask may start another one
+        return self._future
+
+    def renew(self) -> None:
+        """Send it again if no worker has it any more."""
+        if self._future is not None and self._future.status != "finished":
+            self._future = None
+
+
+def _alone(code: str, unit: Callable[..., Any], *arguments: Any) -> Any:
+    """A unit on a worker: with the code of the process that asks, and one thread."""
+    import torch
+
+    from accord._threads import one_thread
+
+    if code_digest() != code:
+        raise _OtherCodeError(
+            "workers must have the accord and the numerical libraries of this process, got others. "
+            "Install the same versions everywhere."
+        )
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with one_thread():
+            return unit(*arguments)
+    finally:
+        torch.set_num_threads(before)
+
+
+@contextmanager
+def connected(
+    *, scheduler: str | None = None, workers: int | None = None
+) -> Iterator["Client | None"]:
+    """A client of the scheduler at an address, or of processes on this machine; None for neither.
+
+    Args:
+        scheduler: For instance ``"tcp://10.0.0.5:8786"``.
+        workers: Processes of one thread each, which end with the block.
+    """
+    if scheduler is None and workers is None:
+        yield None
+        return
+    if scheduler is not None and workers is not None:
+        raise OptionError(
+            f"workers are either those of a scheduler or new ones, got {quoted(scheduler)} and "
+            f"{workers}. Give one of --scheduler and --workers."
+        )
+    try:
+        from distributed import Client
+    except ImportError:
+        raise OptionError(
+            "work on several processes or machines needs Dask, which is not installed. "
+            "pip install 'accord[distributed]'"
+        ) from None
+    with ExitStack() as ends, _without_logs():
+        address = scheduler if scheduler is not None else ends.enter_context(_processes(workers))
+        try:
+            client = Client(address, timeout=_WAIT_SECONDS, set_as_default=False)
+            ends.callback(client.close, timeout=5)
+            client.wait_for_workers(1, timeout=_WAIT_SECONDS)
+        except (OSError, ValueError) as error:
+            raise OptionError(
+                f"a Dask scheduler with workers must answer at {quoted(scheduler)}, got "
+                f"{type(error).__name__}. Start 'dask scheduler' and 'dask worker', or use "
+                "--workers."
+            ) from None
+        yield client
+
+
+@contextmanager
+def _processes(count: int | None) -> Iterator[Any]:
+    from distributed import LocalCluster
+
+    with LocalCluster(
+        n_workers=count,
+        threads_per_worker=1,
+        processes=True,
+        dashboard_address="127.0.0.1:0",  # any port: several commands may run at a time
+        memory_limit=0,  # a table is needed whole: there is nothing to move to the disk
+        silence_logs=logging.CRITICAL,
+    ) as cluster:
+        yield cluster
+
+
+@contextmanager
+def _without_logs() -> Iterator[None]:
+    """Dask's log says in tracebacks what errors of this package say in words."""
+    logs = [logging.getLogger(name) for name in ("distributed", "tornado", "asyncio")]
+    levels = [log.level for log in logs]
+    for log in logs:
+        log.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for log, level in zip(logs, levels, strict=True):
+            log.setLevel(level)
