@@ -133,7 +133,8 @@ class _Cells:
         if label not in self.labels:
             return np.ones(len(self.references), bool)
         says = self.references[:, self.labels.index(label)]
-        return np.asarray(says < (says.min() + says.max()) / 2)
+        # the same for all where no model looks at it
+        return np.asarray(says < (says.min() + says.max()) / 2) | (np.ptp(says) == 0)
 
     def unlike(self, row: int, column: int, near: Indices) -> str:
         name = self.columns.names[column]
