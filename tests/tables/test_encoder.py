@@ -201,3 +201,23 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     wide.assign(price=rng.normal(size=30)).to_csv(tmp_path / "wide.csv", index=False)
     data = prepare_training(read_table(tmp_path / "wide.csv"), target="price")
     assert make_preprocessor(data.schema).fit_transform(data.X, data.y).shape == (30, 10_000)
+
+
+def test_unknown_categories_are_named_by_their_features() -> None:
+    frame = pd.DataFrame(
+        {
+            "town": ["Ulm", "Bonn", "Kiel"] * 20,
+            "street": [f"s{place % 25}" for place in range(60)],
+            "x": np.arange(60.0),
+        }
+    )
+    table = frame.assign(y=np.arange(60.0) % 25)
+    data = prepare_training(read_table(table), target="y")
+    encoder = make_preprocessor(data.schema, random_state=0).fit(data.X, data.y)
+    unknown = encoder.transform(data.X.assign(town="Rome", street="new"))
+    labels = encoder.feature_labels()
+    (town, of_town), (street, of_street) = encoder.unknown_categories()
+    assert [labels[place] for place in town] == ["town = Bonn", "town = Kiel", "town = Ulm"]
+    assert [labels[place] for place in street] == ["mean target of street"]
+    np.testing.assert_array_equal(unknown[:, town], np.tile(of_town, (60, 1)))
+    np.testing.assert_array_equal(unknown[:, street], np.tile(of_street, (60, 1)))

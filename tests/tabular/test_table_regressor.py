@@ -259,3 +259,18 @@ def test_settings_of_the_portfolio_are_refused_for_another_engine(
         quick(engine=BVMRegressor(), **settings).fit(houses, "price")
     with pytest.raises(TypeError, match="predicts distributions, got LinearRegression"):
         quick(engine=LinearRegression()).fit(houses, "price")
+
+
+def test_receipts_know_all_rows_where_no_model_looks_at_gaps(
+    model: TableRegressor, houses: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feature that says where values are missing is constant if it does not matter."""
+    proximity = model.engine_.proximity_
+    labels = model.preprocessor_.feature_labels()
+    gaps = [place for place, label in enumerate(labels) if label.endswith(" is missing")]
+    assert gaps
+    references = proximity.references()
+    references[:, gaps] = references[0, gaps]
+    monkeypatch.setattr(type(proximity), "references", lambda self: references)
+    far = houses.head(3).assign(area=1e4, age=500.0)
+    assert all("no training row" in words for words in model.explain_uncertainty(far).unlike)

@@ -18,6 +18,7 @@ _REMARKABLE = 2.0
 _RAREST = 1e-9
 # Enough training rows are remembered, by hash, to notice when a model is tested on them.
 _REMEMBERED_ROWS = 20_000
+_BY_CHANCE = 0.01
 
 
 @final
@@ -115,9 +116,18 @@ def remembered_rows(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
 def share_remembered(
     hashes: NDArray[np.uint64], remembered: NDArray[np.uint64], *, n_rows: int
 ) -> float:
-    """Estimated share of hashed rows that are among ``n_rows``, some of which are remembered."""
-    found = np.isin(hashes, remembered).mean()
-    return float(min(1.0, found * n_rows / len(remembered)))
+    """Estimated share of hashed rows that are among ``n_rows``, some of which are remembered.
+
+    A few rows may be alike by chance, as lines with a total are: they count as none.
+
+    >>> numbers = np.arange(1_000, dtype=np.uint64)
+    >>> share_remembered(numbers, numbers[:5], n_rows=5)
+    0.0
+    >>> share_remembered(numbers, numbers[:50], n_rows=100)
+    0.1
+    """
+    found = float(np.isin(hashes, remembered).mean()) * n_rows / len(remembered)
+    return min(1.0, found) if found >= _BY_CHANCE else 0.0
 
 
 def _from_rarity(share: float) -> float:

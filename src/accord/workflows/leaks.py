@@ -86,6 +86,7 @@ def _explained(column: "pd.Series[Any]", y: Floats) -> float:
         x = as_floats(column.to_frame())
         known = x[~np.isnan(x)]
         x = np.where(np.isnan(x), np.median(known) if len(known) else 0.0, x)
+        x = x / (np.abs(x).max(initial=0.0) or 1.0)  # squares of large numbers may overflow
         x = (x - x.mean()) / (x.std() or 1.0)
         predicted = [_by_line(x[:, 0], y, folds), _by_tree(x, y, folds)]
     return max(0.0, *(float(r2(y_true=y, mean=mean)) for mean in predicted))
