@@ -133,7 +133,8 @@ class _Cells:
         if label not in self.labels:
             return np.ones(len(self.references), bool)
         says = self.references[:, self.labels.index(label)]
-        return np.asarray(says < (says.min() + says.max()) / 2)
+        # where the models do not look at that feature, it says the same of all rows
+        return np.asarray(says <= (says.min() + says.max()) / 2)
 
     def unlike(self, row: int, column: int, near: Indices) -> str:
         name = self.columns.names[column]
