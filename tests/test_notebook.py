@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import accord
+from accord._wording import percent
 from accord.workflows import FitResult
 
 
@@ -29,7 +30,8 @@ def test_a_table_model_says_how_far_it_can_be_trusted(fitted: FitResult) -> None
     found = told(fitted.model)
     assert found["state"] == "fitted on 150 rows, 5 columns"
     assert found["predicts"] == "price"
-    assert found["held-out rows"] == "96 % lie in their 95 % interval"
+    covered = percent(fitted.held_out.covered)
+    assert found["held-out rows"] == f"{covered} lie in their 95 % interval"
     assert "unusual rows" in found
     engine = told(fitted.model.engine_)
     assert engine["state"].startswith("fitted on ")
