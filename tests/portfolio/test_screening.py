@@ -43,7 +43,14 @@ def test_nothing_is_left_out_where_everything_matters() -> None:
     assert all(matter(x[:, :3], x[:, 0] + np.square(x[:, 1]) - x[:, 1] * x[:, 2]))
 
 
-@pytest.mark.parametrize("n", [60, 99])
+def test_columns_that_say_something_together_are_kept() -> None:
+    """None of forty columns matters much alone; without all of them nothing is left."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(N, 40))
+    assert sum(matter(x, 0.15 * x.sum(axis=1) + rng.normal(size=N))) >= 30
+
+
+@pytest.mark.parametrize("n", [60, 199])
 def test_few_rows_decide_nothing(n: int) -> None:
     assert all(matter(*columns_and_target(n)))
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from scipy.stats import rankdata
 
 from accord._progress import Progress, silent
 from accord._types import Floats
@@ -140,6 +139,8 @@ def _direction(before: pd.DataFrame, after: pd.DataFrame, gained: Floats) -> str
     """
     if before.dtypes.iloc[0].kind == "O":
         return _best_category(after.iloc[:, 0], gained)
+    from scipy.stats import rankdata  # a second to import, which most calls do without
+
     step = (as_floats(after) - as_floats(before))[:, 0]
     known = ~np.isnan(step)
     if known.sum() < 3 or np.ptp(step[known]) == 0 or np.ptp(gained[known]) == 0:
