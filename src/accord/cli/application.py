@@ -20,7 +20,6 @@ from accord.cli.export import export
 from accord.cli.fit import fit
 from accord.cli.monitor import monitor
 from accord.cli.options import DEBUG, JSON
-from accord.cli.postponed import SELDOM_NEEDED, postpone
 from accord.cli.predict import predict
 from accord.cli.reproduce import reproduce
 from accord.cli.serve import serve
@@ -184,9 +183,6 @@ def main() -> NoReturn:
     """The console script."""
     # Threads that wait for each other should sleep: read when torch is imported, by a subcommand.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-    # Whatever trains needs them: torch's generators are not there without the second.
-    if sys.argv[1:2] == ["predict"]:
-        postpone(*SELDOM_NEEDED)
     # However a run is ended, temporary files are removed and existing ones stay.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP
