@@ -198,7 +198,7 @@ def test_predicting_imports_only_what_it_needs(
         "import sys; from accord.cli import application\n"
         f"try: application(['predict', {str(model_file)!r}, 'one.csv', '-o', 'out.csv', '-q'])\n"
         "except SystemExit as end: assert end.code == 0\n"
-        "slow = {'accord.report', 'accord.plots', 'matplotlib', 'jinja2', 'sklearn.ensemble',\n"
+        "slow = {'accord.report', 'matplotlib', 'jinja2', 'sklearn.ensemble',\n"
         "        'sklearn.neighbors', 'sklearn.linear_model', 'sklearn.model_selection'}\n"
         "print(sorted(slow & set(sys.modules)), file=sys.stderr)"
     )
