@@ -145,5 +145,5 @@ def test_integer_tensor_is_refused() -> None:
 
 
 def test_rule_and_something_else_is_refused() -> None:
-    with pytest.raises(TypeError, match="must be an agreement rule of that kind or a callable"):
+    with pytest.raises(TypeError, match="must be an agreement rule or a callable"):
         Within(1) & 3

@@ -80,7 +80,7 @@ class BooleanRule(ABC, Generic[Kind]):
             rule._instead if isinstance(rule, BooleanRule) else "Use for instance Within(0.5)."
         )
         raise TypeError(
-            f"a rule {kind._looks_at} must be an agreement rule of that kind or a callable, "
+            f"a rule {kind._looks_at} must be an agreement rule or a callable, "
             f"got {rule!r}. {instead}"
         )
 

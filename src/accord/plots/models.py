@@ -127,6 +127,7 @@ def evidence_figure(
 
     "overview" has four of the others side by side and a figure of its own.
 
+    >>> import numpy as np
     >>> from accord.distributions import Normal
     >>> y = np.linspace(-2, 2, 40)
     >>> found = Evidence.of(Normal(np.zeros(40), 1.0), y, coverage=0.9)
