@@ -68,7 +68,7 @@ sphinx_gallery_conf = {
     "reset_modules": (),
 }
 
-# Links to other projects, for the names that the reference has, need no network: their addresses are
+# Links to other projects, for the names that the reference has, need no network: the addresses are
 # in a folder of this one. With ACCORD_DOCS_ONLINE the projects' own inventories are asked.
 _PROJECTS = {
     "python": "https://docs.python.org/3",

@@ -38,8 +38,8 @@ new = pd.DataFrame({"area": [70.0]})
 print("Python:", model.predict_quantiles(new, [0.05, 0.5, 0.95]).to_numpy().round(1))
 
 # %%
-# **A service.** ``accord serve rent.accord`` is all that is needed on a server. This page starts the
-# same application beside itself, and asks it for one row.
+# **A service.** On a server, ``accord serve rent.accord`` is all that is needed. This page starts
+# the same application beside itself, and asks it for one row.
 
 model.save(folder / "rent.accord")
 listener = socket.create_server(("127.0.0.1", 0))  # any port that is free

@@ -20,15 +20,16 @@ flats = pd.DataFrame({"area": rng.uniform(40, 120, 100)})
 flats["rent"] = 200 + 9 * flats["area"] + rng.normal(0, 40, 100)
 
 # %%
-# **After a stop.** With ``checkpoint`` finished parts are kept in a folder until ``fit`` ends. If it
-# was stopped, the same call goes on with them. ``accord fit`` does this by itself.
+# **After a stop.** With ``checkpoint``, finished parts are kept in a folder until ``fit`` ends. If
+# it was stopped, the same call goes on with them. ``accord fit`` does this by itself.
 
 folder = Path(tempfile.mkdtemp()) / "unfinished"
 alone = TableRegressor(effort="quick", random_state=0).fit(flats, "rent", checkpoint=folder)
 
 # %%
-# **On a cluster.** Here a Dask cluster within this process; ``Client("tcp://10.0.0.5:8786")`` is one
-# of many machines. From the command line: ``accord fit big.parquet --target y --scheduler ADDRESS``.
+# **On a cluster.** Here it is a Dask cluster within this process; ``Client("tcp://10.0.0.5:8786")``
+# is one of many machines. From the command line: ``accord fit big.parquet --target y --scheduler
+# tcp://10.0.0.5:8786``.
 
 with (
     LocalCluster(n_workers=1, threads_per_worker=1, processes=False, dashboard_address=None) as it,
