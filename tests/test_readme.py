@@ -56,4 +56,4 @@ def test_hops_name_what_is_there():
 
 
 def test_length():
-    assert len(TEXT.splitlines()) <= 125
+    assert len(TEXT.splitlines()) <= 128
