@@ -20,8 +20,8 @@ from accord._types import Indices
 from accord.calibration import Recalibrated
 from accord.datasets import info
 from accord.paper import sets
-from accord.paper.folds import Fold, curves, folds, measures
 from accord.paper.records import Cell, Record, RecordStore, fingerprint
+from accord.paper.sets import Fold, curves, folds, measures
 from accord.paper.study import Group, Predictive, Source, Study, StudyModel, Work
 from accord.training import EpochReport
 

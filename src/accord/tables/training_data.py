@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Bools, Floats
+from accord._wording import count
 from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
-from accord.tables.problems import TableError, absent_column, counted, listed
+from accord.tables.problems import TableError, absent_column, listed
 from accord.tables.schema import Schema
 
 MINIMUM_ROWS = 20
@@ -148,7 +149,7 @@ def _assemble(
 def _rows_left_out(table: Table, target: str, usable: Bools, y: Floats) -> list[str]:
     notes = []
     if left_out := int((~usable).sum()):
-        notes.append(f"{counted(left_out, 'row')} without a target value left out.")
+        notes.append(f"{count(left_out, 'row')} without a target value left out.")
     raw = _numbers(table, target)
     infinite = table.numbers_of(np.flatnonzero(np.isinf(raw) & ~usable))
     if len(infinite):
