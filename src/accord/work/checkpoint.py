@@ -137,7 +137,8 @@ def _described(value: Any) -> Iterator[bytes | memoryview]:
         yield f"{type(value).__name__} {value!r}".encode()
     else:
         raise TypeError(
-            f"a unit is told from others by numbers, text and arrays, got a {type(value).__name__}."
+            f"a unit of work must be described by numbers, text and arrays, got a "
+            f"{type(value).__name__}. Pass what it was made of."
         )
 
 
