@@ -150,6 +150,7 @@ def fit_table(
     bounds: Bounds | Literal["detect"] | None = "detect",
     group: str | None = None,
     time_column: str | None = None,
+    weight_column: str | None = None,
     tolerance_column: str | None = None,
     lower_column: str | None = None,
     upper_column: str | None = None,
@@ -179,6 +180,7 @@ def fit_table(
         rule: Words of a rule of agreement, in place of the tolerance of a BVM.
         predictive, family, hidden, epochs: Settings of a method that is one ensemble of networks,
             by default its own.
+        weight_column: How much each row counts, as in :meth:`TableRegressor.fit`.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
         encoding, delimiter, decimal: Of a CSV file; detected unless given.
@@ -219,6 +221,7 @@ def fit_table(
             table, encoding=encoding, delimiter=delimiter, decimal=decimal, max_rows=max_rows
         ),
         target,
+        sample_weight=weight_column,
         y_tolerance=tolerance_column,
         y_lower=lower_column,
         y_upper=upper_column,
