@@ -18,6 +18,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_version",
         "_types",
         "_checks",
+        "_code",
         "_files",
         "_notebook",
         "_progress",
