@@ -275,7 +275,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         permutations: int = 0,
         random_state: int = 0,
     ) -> Receipts:
-        """The same for a frame that has the schema's columns and types already."""
+        """:meth:`explain_uncertainty` of a frame that has the schema's columns and types."""
         check_is_fitted(self, "engine_")
         return table_receipts(
             lambda rows: self.engine_.answer(rows)[0],

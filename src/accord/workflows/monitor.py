@@ -159,7 +159,10 @@ def monitor_table(
         state: A file that keeps the batches. It is made if it is not there; rows that it
             has already are not counted again. None remembers nothing: the table is judged alone.
         label_rows: How many rows to name that should be labelled first.
-        by_name, strict, encoding, delimiter, decimal: As in :func:`predict_table`.
+        by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
+        strict: Infinite and extreme values and unknown categories are refused; they are flagged
+            otherwise.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
