@@ -64,8 +64,8 @@ class HyperbolicSecant(StandardFamily):
     def quantile(self, p):
         return 2 / math.pi * torch.log(torch.tan(math.pi / 2 * p))
 
-    def sample(self, shape, generator=None, *, dtype=torch.float64, device=None):
-        return self.quantile(torch.rand(tuple(shape), generator=generator, dtype=dtype))
+    def draws(self, like, generator):
+        return self.quantile(torch.empty_like(like).uniform_(generator=generator))
 
 
 @pytest.fixture

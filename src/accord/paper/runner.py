@@ -18,7 +18,9 @@ from typing import TYPE_CHECKING, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from accord.paper.records import RecordStore, write_whole
+from accord._files import write_whole
+from accord._wording import duration
+from accord.paper.records import RecordStore
 from accord.work import workers_of
 
 if TYPE_CHECKING:
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from accord.paper.stacks import Outcome, Stack
 
-__all__ = ["Listener", "Silent", "TerminalProgress", "duration", "run"]
+__all__ = ["Listener", "Silent", "TerminalProgress", "run"]
 
 _LOST = "its process was ended from outside, twice. Is there enough memory? Try fewer jobs."
 # One thread each: the order of a sum, and so its last digit, must not depend on the cores.
@@ -271,16 +273,3 @@ def _leave_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
-
-
-def duration(seconds: float) -> str:
-    """A time for people.
-
-    Example:
-        >>> duration(42.3), duration(192), duration(7380)
-        ('42 s', '3 min', '2 h 3 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

@@ -62,15 +62,3 @@ def reason(error: Exception) -> str:
     """The first line of a reader's complaint, fit to stand in brackets."""
     lines = str(error).strip().splitlines()
     return printable(lines[0], limit=160).rstrip(".") if lines else type(error).__name__
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "row"), counted(1200, "category")
-    ('1 row', '1,200 categories')
-    """
-    if number == 1:
-        return f"1 {what}"
-    plural = what.replace("category", "categories", 1) if "category" in what else what + "s"
-    return f"{number:,} {plural}"

@@ -151,6 +151,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         X: Rows,
         y: str | ArrayLike,
         *,
+        sample_weight: str | ArrayLike | None = None,
         y_tolerance: str | ArrayLike | None = None,
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
@@ -164,6 +165,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             X: A DataFrame, an array, or the path of a CSV or Parquet file or of a folder of Parquet
                 files.
             y: The name of the target column, or the targets.
+            sample_weight: How much each row counts in training and in choosing and calibrating
+                models; a column name or values. Intervals, and the figures of held-out rows, count
+                every row once. Gaussian processes of the portfolio learn without weights.
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
@@ -178,16 +182,15 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         check_placed(self.engine, for_portfolio)
         reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
-        table, roles = with_roles(
-            X,
-            {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper},
-            max_rows=self.max_rows,
-        )
+        known = {"weight": sample_weight, "tolerance": y_tolerance}
+        known |= {"lower": y_lower, "upper": y_upper}
+        table, roles = with_roles(X, {"target": y, **known}, max_rows=self.max_rows)
         check_roles(table, group=self.group, time=self.time)
         ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
         data = prepare_training(
             table,
             target=roles["target"],
+            weight_column=roles.get("weight"),
             tolerance_column=roles.get("tolerance"),
             lower_column=roles.get("lower"),
             upper_column=roles.get("upper"),
@@ -213,6 +216,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             data.y,
             groups=together,
             time=order_of(table, data, self.time),
+            sample_weight=data.weight,
             y_tolerance=tolerance_for(self.tolerance, data),
             y_lower=data.lower,
             y_upper=data.upper,
@@ -271,7 +275,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         permutations: int = 0,
         random_state: int = 0,
     ) -> Receipts:
-        """The same for a frame that has the schema's columns and types already."""
+        """:meth:`explain_uncertainty` of a frame that has the schema's columns and types."""
         check_is_fitted(self, "engine_")
         return table_receipts(
             lambda rows: self.engine_.answer(rows)[0],

@@ -7,12 +7,6 @@ members, splits, folds and tolerances are all just more members.
 Ragged tasks and short last batches use one mechanism: index matrices padded with rows of weight 0.
 """
 
-from accord.training.gaussian_weights import (
-    Posterior,
-    initial_posterior,
-    output_moments,
-    relu_moments,
-)
 from accord.training.joint import JointHeads, JointLoss, numbers_of
 from accord.training.members import Scaling, raw_outputs
 from accord.training.modules import (
@@ -40,8 +34,12 @@ from accord.training.objectives import (
 )
 from accord.training.probabilistic_backprop import (
     Filter,
+    Posterior,
+    initial_posterior,
     matched_gamma,
+    output_moments,
     refine_prior,
+    relu_moments,
     train_pbp,
 )
 from accord.training.stack import (

@@ -6,7 +6,8 @@ Dask cluster (:class:`OnCluster`), and those that are done may be kept (:class:`
 run that goes on where another was stopped. The result is the same.
 """
 
-from accord.work.checkpoint import Checkpoint, code_digest, digest, kept_in
+from accord._code import code_digest
+from accord.work.checkpoint import Checkpoint, digest, kept_in
 from accord.work.cluster import LostSchedulerError, OnCluster, connected
 from accord.work.workers import Done, Here, Workers, carry_out, workers_of
 
