@@ -195,7 +195,9 @@ def fit(
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,
     ):
-        result = fit_table(table, progress=progress, checkpoint=kept, client=client, **settings)
+        result = fit_table(
+            table, n_jobs=-1, progress=progress, checkpoint=kept, client=client, **settings
+        )
     page = "" if no_report else fit_report(result)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:
         result.model.save(parts[0])

@@ -93,6 +93,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         category: Columns of numbers that are names of kinds, such as postcodes or machine types.
         max_rows: Of a file with more rows, a random sample of so many is read: files may be larger
             than memory. A frame or an array is used whole.
+        n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
+            to do for them. None trains in this one. In a script, more than one needs the usual
+            ``if __name__ == "__main__":``.
         random_state: The same number gives the same model.
 
     Attributes:
@@ -130,6 +133,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         use: Sequence[str] = (),
         category: Sequence[str] = (),
         max_rows: int = 1_000_000,
+        n_jobs: int | None = None,
         random_state: int | None = None,
     ) -> None:
         self.engine = engine
@@ -144,6 +148,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.use = use
         self.category = category
         self.max_rows = max_rows
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(
@@ -210,6 +215,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             effort=self.effort,
             time_budget=self.time_budget,
             bounds=self.bounds_,
+            n_jobs=self.n_jobs,
             random_state=self.random_state,
         ).fit(
             features,

@@ -158,6 +158,7 @@ def fit_table(
     use: Sequence[str] = (),
     category: Sequence[str] = (),
     max_rows: int = 1_000_000,
+    n_jobs: int | None = None,
     seed: int = 0,
     encoding: str | None = None,
     delimiter: str | None = None,
@@ -197,6 +198,8 @@ def fit_table(
         use: Columns to be used although they look like row numbers or names of rows.
         category: Columns of numbers that are names of kinds, such as postcodes or machine types.
         max_rows: Of a file with more rows, a random sample of so many is read.
+        n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
+            to do for them; None for this one.
         seed: The same number gives the same model.
         encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
@@ -228,6 +231,7 @@ def fit_table(
         use=tuple(use),
         category=tuple(category),
         max_rows=max_rows,
+        n_jobs=n_jobs,
         random_state=seed,
     )
     model.fit(
