@@ -151,7 +151,8 @@ class TerminalProgress:
         prior = self._total / max(self._n, 1)
         pace = (self._spent + prior) / (self._done_cost + prior) if prior else 1.0
         seconds = (self._total - self._done_cost) * pace / self._jobs
-        return f"about {duration(seconds)} left" if self._n_done < self._n else "done"
+        about = seconds if seconds < 60 else 60 * round(seconds / 60)
+        return f"about {duration(about)} left" if self._n_done < self._n else "done"
 
 
 def run(
