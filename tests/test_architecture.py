@@ -4,6 +4,7 @@ Imports count wherever they stand: at the top of a file, inside a function, or f
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
@@ -120,6 +121,17 @@ def circle(imports: list[Import]) -> list[str]:
 def test_every_package_has_a_layer() -> None:
     packages = {path.relative_to(ROOT).with_suffix("").parts[0] for path in FILES}
     assert packages == set(LAYER)
+
+
+def test_the_readme_shows_these_layers() -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    rows = re.findall(r"^\| (\d) [^|]*\|([^|]*)\|", text, flags=re.M)
+    shown = {int(number): set(re.findall(r"`(\w+)`", names)) for number, names in rows}
+    for number, packages in enumerate(LAYERS):
+        if number == 0:  # only some are named
+            assert shown[number] <= set(packages)
+        else:
+            assert shown[number] == set(packages) - {"__main__"}
 
 
 def test_imports_point_down() -> None:

@@ -1,6 +1,7 @@
 """The recipes of CONTRIBUTING, each walked through with a throw-away example."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -39,6 +40,14 @@ GUIDE = (Path(__file__).parents[1] / "CONTRIBUTING.md").read_text()
 def test_there_is_a_recipe(thing: str) -> None:
     article = "A" if thing.startswith("n ") else "A "
     assert f"- **{article}{thing}**" in GUIDE
+
+
+def test_the_files_that_it_names_are_there() -> None:
+    root = Path(__file__).parents[1]
+    named = set(re.findall(r"`([\w/]+/[\w.]+\.(?:py|md))`", GUIDE))
+    places = (root, root / "src", root / "src" / "accord")
+    assert len(named) > 10
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
 
 
 # A family: one class, one call.

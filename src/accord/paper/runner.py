@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
+from accord._checks import check_count
 from accord._files import write_whole
 from accord._wording import duration
 from accord.paper.records import RecordStore
@@ -151,7 +152,8 @@ class TerminalProgress:
         prior = self._total / max(self._n, 1)
         pace = (self._spent + prior) / (self._done_cost + prior) if prior else 1.0
         seconds = (self._total - self._done_cost) * pace / self._jobs
-        return f"about {duration(seconds)} left" if self._n_done < self._n else "done"
+        about = seconds if seconds < 60 else 60 * round(seconds / 60)
+        return f"about {duration(about)} left" if self._n_done < self._n else "done"
 
 
 def run(
@@ -172,8 +174,7 @@ def run(
     disk, and the next run goes on from there. A single job has a process of its own, too, where
     Ctrl-C cannot pass for the end of training.
     """
-    if jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {jobs}.")
+    check_count("jobs", jobs)
     if work is None:
         from accord.paper.stacks import run_stack  # lazy: it brings torch
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from accord._files import OptionError, printable, quoted
+from accord._wording import listed_plainly
 
 
 class TableError(ValueError):
@@ -19,7 +20,7 @@ def listed(names: Iterable[object], *, limit: int = 5) -> str:
     shown = [quoted(name) for name in names]
     if len(shown) > limit:
         shown = [*shown[:limit], f"{len(shown) - limit} more"]
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" and {shown[-1]}"
+    return listed_plainly(shown)
 
 
 def near_matches(name: str, names: Sequence[str], *, limit: int = 3) -> list[str]:

@@ -8,7 +8,6 @@ Ragged tasks and short last batches use one mechanism: index matrices padded wit
 """
 
 from accord.training.joint import JointHeads, JointLoss, numbers_of
-from accord.training.members import Scaling, raw_outputs
 from accord.training.modules import (
     MakeModule,
     ModuleDesign,
@@ -49,6 +48,7 @@ from accord.training.stack import (
     StackedMLP,
     forward_blocks,
     forward_rows,
+    raw_outputs,
 )
 from accord.training.tasks import (
     Columns,
@@ -58,6 +58,7 @@ from accord.training.tasks import (
     Networks,
     Objective,
     Optimizer,
+    Scaling,
     Schedule,
     Settings,
     StoppingRows,
