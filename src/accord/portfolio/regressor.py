@@ -164,7 +164,8 @@ class PortfolioRegressor(DistributionalRegressor):
             y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
                 the target is known.
             blanks: Features with the values that they have where nothing is known, such as those of
-                a category that no row has: how much wider such rows must be is learnt.
+                a category that no row has, or of a number that no row lacks: how much wider such
+                rows must be is learnt.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
