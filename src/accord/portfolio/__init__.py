@@ -1,6 +1,6 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
-from accord.portfolio.blanks import Blank
+from accord.portfolio.blanks import Blank, Blanks
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
 from accord.portfolio.judged import JudgedModel
@@ -9,6 +9,7 @@ from accord.portfolio.residuals import HeldOutRows, Residuals
 
 __all__ = [
     "Blank",
+    "Blanks",
     "HeldOut",
     "HeldOutRows",
     "JudgedModel",

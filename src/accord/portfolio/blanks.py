@@ -53,6 +53,20 @@ class Blanks:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(x), 0), bool)
 
+    def shares(self, x: Floats) -> Floats:
+        """What each blank of a row has of all that they add; (N, d) → (N, B).
+
+        >>> blanks = Blanks((np.array([0]), np.array([1])), (np.zeros(1), np.ones(1)), (3.0, 1.0))
+        >>> blanks.shares(np.array([[0.0, 1.0], [5.0, 1.0], [5.0, 5.0]]))
+        array([[0.9, 0.1],
+               [0. , 1. ],
+               [0. , 0. ]])
+        """
+        # one that costs nothing by itself has its share where nothing else is blank
+        square = self.found(x) * (np.square(self.spread) + np.finfo(np.float64).eps)
+        total = square.sum(axis=1, keepdims=True)
+        return np.asarray(square / np.where(total > 0, total, 1.0))
+
     def added(self, x: Floats, beyond: Floats) -> Floats:
         """What rows get on top of their local tolerance, in scaled target units.
 

@@ -123,8 +123,12 @@ class Residuals:
         )
         return self
 
-    def answer(self, x: Floats, means: Floats) -> tuple[Distribution, Bools]:
+    def answer(
+        self, x: Floats, means: Floats, *, as_known: bool = False
+    ) -> tuple[Distribution, Bools]:
         """Distributions around predictions, and which rows are unusual.
+
+        ``as_known`` does not widen them for features that say nothing.
 
         **Shape**: x (n, d); means (S, n), by the models of S folds or by one → (n,) each.
         """
@@ -134,7 +138,7 @@ class Residuals:
         ]
         growth = self.growth_(x)
         grown, beyond = self._grown(self.growth_, growth, means.mean(axis=0))
-        beyond = self.blanks_.added(x, beyond)
+        beyond = beyond if as_known else self.blanks_.added(x, beyond)
         dist = distribution_of(predictions, self.tolerance_, grown, beyond)
         return RankCalibrated(dist, self.levels_), growth > self.threshold_
 

@@ -158,6 +158,8 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         frame = self._conformed(X)[0]
         return table_receipts(
             lambda _: dist,
+            lambda _: self._answer(X, as_known=True)[0],
+            self.residuals_.blanks_,
             self.residuals_.proximity_,
             self.encoder_,
             self.profile_,
@@ -318,7 +320,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         rows = frame if isinstance(like, pd.DataFrame) else frame.to_numpy(dtype=like.dtype)
         return _predicted(self.models_[0], rows)
 
-    def _answer(self, X: Any) -> tuple[Distribution, Bools]:
+    def _answer(self, X: Any, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         check_is_fitted(self, "residuals_")
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
         if not self.models_:
@@ -329,7 +331,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         frame, unlike = self._conformed(X)
         features = np.asarray(self.encoder_.transform(frame), dtype=np.float64)
         means = np.stack([_predicted(model, X) for model in self.models_])
-        dist, unusual = self.residuals_.answer(features, means)
+        dist, unusual = self.residuals_.answer(features, means, as_known=as_known)
         return dist, unusual | unlike
 
 

@@ -275,6 +275,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self, "engine_")
         return table_receipts(
             lambda rows: self.engine_.answer(rows)[0],
+            self.engine_.answer_as_known,
+            self.engine_.blanks_,
             self.engine_.proximity_,
             self.preprocessor_,
             self.profile_,
