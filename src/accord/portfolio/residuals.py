@@ -5,10 +5,15 @@ networks learn the mean and the deviation of e at x. Together they are the scale
 
     s(x)² = E[e | x]² + Var[e | x],
 
-so that ŷ stays the centre: a bias of the model widens the prediction and does not move it. The rest
-is what the portfolio does with its own models: calibration of s by a factor, a floor and Student-t
-tails, a local tolerance away from the data, what a category or a number that is not known costs,
-and intervals by rank.
+so that ŷ stays the centre: a bias of the model widens the prediction and does not move it.
+
+Several models, one per fold, predict new rows by their mean, which errs less than each of them: by
+their variance d² exactly, since mean_k (y − ŷ_k)² = (y − ŷ)² + d². Around each of them the scale
+is therefore lowered to s² − 2 d², which with the models' own variance d² leaves s² − d².
+
+The rest is what the portfolio does with its own models: calibration of s by a factor, a floor and
+Student-t tails, a local tolerance away from the data, what a category or a number that is not known
+costs, and intervals by rank.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,6 +53,9 @@ _RECIPES = (
 # A prediction farther than this from the bulk of the targets, in their deviations, counts as
 # lying there, so that every answer is finite.
 _FARTHEST = 1e6
+
+# Of a variance s² at least this share is left where the models differ: d² is known roughly.
+_LEFT = 0.25
 
 # For a part: the model trained on its train rows predicts its test rows, (n,).
 Elsewhere = Callable[[Part], Floats]
@@ -172,13 +180,11 @@ class Residuals:
         """Each fold's prediction with its own network's scale, or one prediction with all."""
         inputs = self._inputs(x, means.mean(axis=0))
         found = model.components(inputs, fold)
-        deviation = np.sqrt(np.square(found.mean) + np.square(found.std))
+        square = np.square(found.mean) + np.square(found.std)
+        square *= (self.error_scale_ / self.scale_.scale) ** 2
         center = self.scale_.scaled(self._finite(means))[:, :, None]
-        return Components(
-            found.weight,
-            np.broadcast_to(center, found.mean.shape),
-            deviation * self.error_scale_ / self.scale_.scale,
-        )
+        lowered = np.maximum(square - 2 * center.var(axis=0), _LEFT * square)
+        return Components(found.weight, np.broadcast_to(center, found.mean.shape), np.sqrt(lowered))
 
     def _networks(self, rows: HeldOutRows, error: Floats, seed: int) -> list[Prediction]:
         """Train, calibrate and weigh; sets ``members_``."""
