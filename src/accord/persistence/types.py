@@ -31,6 +31,7 @@ TYPES: dict[str, str] = {
     "Both": "accord.agreement.rule:Both",
     "Either": "accord.agreement.rule:Either",
     "Negated": "accord.agreement.rule:Negated",
+    "Share": "accord.agreement:Share",
     # Rules over several outputs that a JointBVMRegressor was given.
     "AllWithin": "accord.agreement:AllWithin",
     "EachOutput": "accord.agreement:EachOutput",

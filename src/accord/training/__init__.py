@@ -35,6 +35,7 @@ from accord.training.objectives import (
     MeanHead,
     MixtureObjective,
     RuleLoss,
+    ShareObjective,
     SquaredError,
     VarianceHead,
 )
@@ -100,6 +101,7 @@ __all__ = [
     "Scaling",
     "Schedule",
     "Settings",
+    "ShareObjective",
     "SquaredError",
     "StackedMLP",
     "StoppingRows",
