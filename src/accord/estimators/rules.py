@@ -169,7 +169,7 @@ class TrainingRule:
 
 
 def stated_rule(rule: RuleLike | None, y_rule: RuleLike | None) -> Rule | Share | None:
-    """What a user gave, as a rule: for all rows alike, with numbers per row, or for a share of them."""
+    """What a user gave, as a rule: for all rows alike, per row, or for a share of them."""
     given = rule if y_rule is None else y_rule
     if given is None:
         return None

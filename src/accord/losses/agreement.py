@@ -324,7 +324,7 @@ class JointAgreementLoss(nn.Module):
     box is found it is refused. The gradient is that of the sum which is computed.
 
     Args:
-        rule: a rule over several outputs.
+        rule: a rule over several outputs, or a callable on vectors, (..., D) → (...).
         reduction: "none", "mean" or "sum", over the rows.
 
     Attributes:
@@ -343,15 +343,10 @@ class JointAgreementLoss(nn.Module):
         tensor(1.5436)
     """
 
-    def __init__(self, rule: JointRule, *, reduction: Reduction = "mean") -> None:
+    def __init__(self, rule: JointRule | Predicate, *, reduction: Reduction = "mean") -> None:
         super().__init__()
         check_reduction(reduction)
-        if not isinstance(rule, JointRule):
-            raise TypeError(
-                f"rule must be one over several outputs, got {rule!r}. Use AllWithin or NormWithin "
-                "here, and AgreementLoss for one output at a time."
-            )
-        self.rule, self.reduction = rule, reduction
+        self.rule, self.reduction = JointRule.of(rule), reduction
         self.error = 0.0
 
     def forward(self, input: Tensor, target: Tensor, cholesky: Tensor) -> Tensor:
