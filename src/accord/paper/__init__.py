@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accord.paper.claims import RULE, JudgedClaim
-    from accord.paper.page import BEYOND, claim_grid, group_sentences
+    from accord.paper.page import BEYOND, claim_grid, claim_groups, group_sentences
     from accord.paper.published import Figure, figure
     from accord.paper.records import write_whole
     from accord.paper.reproduction import (
@@ -43,6 +43,7 @@ _EXPORTS = {
     "TerminalProgress": "runner",
     "JudgedClaim": "claims",
     "claim_grid": "page",
+    "claim_groups": "page",
     "duration": "runner",
     "figure": "published",
     "group_sentences": "page",
@@ -69,6 +70,7 @@ __all__ = [
     "StudyCost",
     "TerminalProgress",
     "claim_grid",
+    "claim_groups",
     "duration",
     "figure",
     "group_sentences",
