@@ -127,10 +127,10 @@ class TooManyRegionsError(ValueError):
 
 
 def check_few_regions(n_regions: int) -> None:
-    """Refuse a rule that comes apart into too many regions."""
+    """Refuse a rule that consists of too many regions."""
     if n_regions > _MOST_REGIONS:
         raise TooManyRegionsError(
-            f"a rule must come apart into at most {_MOST_REGIONS} regions, got {n_regions}. "
+            f"a rule must consist of at most {_MOST_REGIONS} regions, got {n_regions}. "
             "Join fewer rules, or write it as a callable."
         )
 

@@ -35,8 +35,7 @@ from accord.agreement.boolean import (
 )
 from accord.agreement.closed_form import Known, Pair, Sampled, Side, Uncertain
 from accord.agreement.routes import NoRoute, Options, Result, log_agreement_by_row
-from accord.agreement.rule import Rule, as_rule
-from accord.agreement.rules import Within
+from accord.agreement.rules import Rule, Within, as_rule
 from accord.agreement.tracing import binomial_error
 from accord.distributions import Normal
 

@@ -176,7 +176,8 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
     def partial_fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Train for one epoch on these rows, going on from what has been learnt so far.
 
-        The first call sets scaling and tolerance; later ones keep them.
+        The first call sets scaling and tolerance; later ones keep them. ``sample_weight`` is the
+        weight of each row in the loss.
         """
         goes_on = hasattr(self, "parameters_")
         return self._train(self._plan(X, y, sample_weight=sample_weight, goes_on=goes_on, epochs=1))

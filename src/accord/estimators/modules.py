@@ -142,8 +142,14 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         Args:
             X, y: Inputs (N, …) and targets (N,) or (N, T).
             sample_weight: Weight of each row in the loss.
-            y_tolerance, y_std, y_lower, y_upper, y_rule, y_dist: What is known of each target, as
-                in :meth:`accord.BVMRegressor.fit`.
+            y_tolerance: Half-width within which each target is known, in its units; takes the
+                place of ``tolerance``.
+            y_std: Standard deviation of each target's measurement error (normal family).
+            y_lower, y_upper: Bounds of targets that are only known to lie between them; either
+                may be infinite, and NaN means that the row is known.
+            y_rule: Rule of agreement whose numbers may differ by row, in place of ``rule``.
+            y_dist: What is known of each target, in place of ``y``, which then only sets the
+                scale: a distribution of the shape of y, or draws (N, S) or (N, T, S).
         """
         self._check_settings()
         X, y = self._checked_pair(X, y)

@@ -103,13 +103,13 @@ def _unlike(
     far = np.square(parts.distance) > _WORTH_A_WORD * np.square(parts.std)
     found = []
     for row, line in enumerate(share):
-        told = np.flatnonzero(cells.new[row]).tolist()
+        named = np.flatnonzero(cells.new[row]).tolist()
         if far[row]:
             order = np.argsort(-line, kind="stable")[:_NAMED]
-            told += [place for place in order.tolist() if line[place] >= _WORTH_NAMING]
+            named += [place for place in order.tolist() if line[place] >= _WORTH_NAMING]
         words = [
             f"{columns.names[place]} {cells.unlike(row, place, near[row])}"
-            for place in dict.fromkeys(told)
+            for place in dict.fromkeys(named)
         ]
         found.append("; ".join(words))
     return tuple(found)

@@ -9,8 +9,8 @@ from accord.datasets import info
 from accord.metrics import ReliabilityCurve
 from accord.paper import published
 from accord.paper.claims import JudgedClaim, Trial, decided, decided_on_mean, judged, lower
-from accord.paper.folds import LEVELS
 from accord.paper.results import MeanOverSplits, Results
+from accord.paper.sets import LEVELS
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from accord._files import write_whole
+from accord._wording import duration
 from accord.datasets import info
 from accord.paper import published
 from accord.paper.claims import RULE, JudgedClaim, counted
-from accord.paper.records import write_whole
 from accord.paper.results import Results
-from accord.paper.runner import duration
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
 from accord.paper.tables import ShownNumber, formatted, numbers_in
 

@@ -12,13 +12,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accord._code import LIBRARIES
+from accord._files import write_whole
 from accord._version import __version__
+from accord._wording import duration
 from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import JudgedClaim, counted, from_csv, to_csv
-from accord.paper.records import LIBRARIES, RecordStore, write_whole
+from accord.paper.records import RecordStore
 from accord.paper.results import MeanOverSplits, Results, Written
-from accord.paper.runner import Listener, Silent, duration, run
+from accord.paper.runner import Listener, Silent, run
 from accord.paper.shift import study as shift
 from accord.paper.study import Study
 from accord.paper.tables import ResultTable, numbers_in

@@ -139,7 +139,7 @@ DEPARTURES = (
     Departure(
         "AdamW with rate 3e-4, batches of 32, 40 epochs; no weight decay named",
         "the same with a weight decay of 0.01, PyTorch's default for AdamW",
-        "the likeliest reading",
+        "what the paper most likely means",
     ),
     Departure(
         "one rate for all sets",

@@ -77,7 +77,7 @@ class Entry:
     printed: Figure | None
 
     @property
-    def apart(self) -> float:
+    def standard_errors_apart(self) -> float:
         """How many combined standard errors ours lies above the published one; NaN if unknown."""
         if self.ours is None or self.printed is None:
             return math.nan
@@ -95,7 +95,7 @@ class Entry:
         )
 
     def text(self, decimals: int) -> str:
-        far = "†" if abs(self.apart) > _FAR else ""
+        far = "†" if abs(self.standard_errors_apart) > _FAR else ""
         return formatted(self.ours, decimals) + far
 
 
@@ -206,7 +206,7 @@ def _fields(entry: Entry) -> list[object]:
         *((_number(ours.value), _number(ours.error), ours.n) if ours else ("", "", 0)),
         printed.value if printed else "",
         printed.error if printed and printed.error is not None else "",
-        _number(entry.apart),
+        _number(entry.standard_errors_apart),
     ]
 
 

@@ -8,9 +8,9 @@ import numpy as np
 
 from accord.estimators import RECIPES
 from accord.paper.claims import JudgedClaim, Trial, decided, judged, lower
-from accord.paper.folds import TOY_GRID, folds
 from accord.paper.records import Record
 from accord.paper.results import MeanOverSplits, Results
+from accord.paper.sets import TOY_GRID, folds
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,

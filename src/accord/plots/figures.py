@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from accord._checks import check_count, check_positive
+from accord._files import write_whole
 from accord.plots.style import INK, RC, WIDTH, dress
 
 if TYPE_CHECKING:
@@ -120,9 +121,9 @@ def save(fig: "Figure", path: str | PathLike[str], *, alt: str = "", dpi: float 
     target = Path(path)
     if target.suffix.lower() == ".svg":
         head, body = to_svg(fig, alt=alt).split(">", 1)
-        target.write_text(f"{head}>{_FILE_STYLE}{body}\n", encoding="utf-8")
+        write_whole(target, f"{head}>{_FILE_STYLE}{body}\n")
     elif target.suffix.lower() == ".png":
-        target.write_bytes(to_png(fig, dpi=dpi))
+        write_whole(target, to_png(fig, dpi=dpi))
     else:
         raise ValueError(
             f"path must end in .svg or .png, got {target.name!r}. Name the format by the ending."

@@ -58,6 +58,7 @@ class JudgedModel:
         X: Floats,
         y: Floats,
         *,
+        sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
         y_tolerance: ArrayLike | None = None,
@@ -67,14 +68,15 @@ class JudgedModel:
     ) -> Self:
         """Train the estimator, and copies of it for the evidence.
 
-        The options are those of :meth:`PortfolioRegressor.fit`; what is known of single targets
-        needs an estimator whose own ``fit`` takes it.
+        The options are those of :meth:`PortfolioRegressor.fit`; weights and what is known of
+        single targets need an estimator whose own ``fit`` takes it.
 
         **Shape**: X (N, d), all others (N,).
         """
         start = clock.perf_counter()
         progress = progress or silent
-        options = {"y_tolerance": y_tolerance, "y_lower": y_lower, "y_upper": y_upper}
+        options = {"sample_weight": sample_weight, "y_tolerance": y_tolerance}
+        options |= {"y_lower": y_lower, "y_upper": y_upper}
         known = {name: np.asarray(v) for name, v in options.items() if v is not None}
         self._check_taken(known)
         measured = _measured(y, y_lower, y_upper)

@@ -60,7 +60,7 @@ from accord.portfolio.targets import TargetScale, note_on_extremes, resolution
 from accord.portfolio.units import PortfolioUnits
 from accord.splits import groups_of_copies
 from accord.trust import Growth, Proximity
-from accord.work import Checkpoint, kept_in, workers_of
+from accord.work import Checkpoint, kept_in, local_workers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -74,6 +74,9 @@ _FEW_ROWS = 2_000
 _GROWTH_ROWS = 50_000
 # With fewer seconds than this, all of them go into the recipes.
 _SCREENING_BUDGET = 30.0
+# With fewer rows, processes would start for longer than they work; each has a copy of the table.
+_PROCESS_ROWS: dict[Effort, int] = {"quick": 3_000, "standard": 250, "best": 150}
+_MOST_PROCESS_ROWS = 200_000
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
 
@@ -101,6 +104,9 @@ class PortfolioRegressor(DistributionalRegressor):
         effort: How much to try: ``"quick"``, ``"standard"`` or ``"best"``.
         time_budget: Seconds after which no further recipe is begun.
         bounds: Lowest and highest possible target, either None: predictions stay between them.
+        n_jobs: Processes that train, −1 for one per processor, where there is enough to do for
+            them. None trains in this one. In a script, more than one needs the usual
+            ``if __name__ == "__main__":``.
         random_state: Seed of everything random.
 
     Attributes:
@@ -130,11 +136,13 @@ class PortfolioRegressor(DistributionalRegressor):
         effort: Effort = "standard",
         time_budget: float | None = None,
         bounds: Bounds | None = None,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.effort = effort
         self.time_budget = time_budget
         self.bounds = bounds
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(
@@ -180,10 +188,14 @@ class PortfolioRegressor(DistributionalRegressor):
         parts = held_out_parts(
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
-        with one_thread(when=len(table) < _FEW_ROWS), kept_in(checkpoint) as kept:
+        with (
+            local_workers(client, self._jobs(len(table)), module="accord.portfolio") as workers,
+            one_thread(when=len(table) < _FEW_ROWS),
+            kept_in(checkpoint) as kept,
+        ):
             table = self._screened(table, parts, seed)
             units = PortfolioUnits(
-                table, parts, seed=seed, clock=clock, workers=workers_of(client), checkpoint=kept
+                table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
             )
             candidates = self._try_recipes(units)
             predictions = self._blend(table, parts, candidates)
@@ -210,6 +222,8 @@ class PortfolioRegressor(DistributionalRegressor):
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
+        if self.n_jobs not in (None, -1):
+            check_positive("n_jobs", self.n_jobs)
         if np.asarray(y).shape[1:] == (1,):
             y = column_or_1d(y, warn=True)
         x, targets = self._checked_pair(X, y)
@@ -247,6 +261,10 @@ class PortfolioRegressor(DistributionalRegressor):
                 "predicted as well without."
             )
         return table.without(idle) if idle.any() else table
+
+    def _jobs(self, n: int) -> int | None:
+        """The processes that are worth their start on n rows."""
+        return self.n_jobs if _PROCESS_ROWS[self.effort] <= n <= _MOST_PROCESS_ROWS else None
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))

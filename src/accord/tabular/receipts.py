@@ -69,7 +69,7 @@ def held_out_receipts(
 ) -> Receipts:
     """Receipts of training rows, as predicted by models that had not seen them.
 
-    The nearest rows are sought among those that the models had seen: distance by column is told
+    The nearest rows are sought among those that the models had seen; the distance by column is
     from them.
 
     **Shape**: X (N, columns), all training rows; lines (n,), places among those held out.

@@ -312,9 +312,7 @@ class CensoredLoss:
     df: float | None = None
 
     def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
-        mean, variance = self.heads(raw)
-        if "noise" in columns:
-            variance = variance + columns["noise"]
+        mean, variance = _with_noise(self.heads, raw, columns)
         return _censored(family_named(self.family, df=self.df), mean, variance, columns)
 
 
@@ -336,9 +334,7 @@ class RuleLoss:
     df: float | None = None
 
     def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
-        mean, variance = self.heads(raw)
-        if "noise" in columns:
-            variance = variance + columns["noise"]
+        mean, variance = _with_noise(self.heads, raw, columns)
         family = family_named(self.family, df=self.df)
         lower, upper, log_weight = (
             columns[name].view(*mean.shape, self.n_steps).movedim(-1, 0)
@@ -360,6 +356,12 @@ class CensoredMixture:
         own = {name: column.expand_as(mean) for name, column in columns.items()}
         loss = _censored(family_named("normal"), mean, variance, own)
         return -torch.logsumexp(log_weights - loss, -1, keepdim=True)
+
+
+def _with_noise(heads: Heads, raw: Tensor, columns: Columns) -> tuple[Tensor, Tensor]:
+    """Mean and variance, with that of the measurement where it is stated."""
+    mean, variance = heads(raw)
+    return mean, variance + columns["noise"] if "noise" in columns else variance
 
 
 def _censored(family: StandardFamily, mean: Tensor, variance: Tensor, columns: Columns) -> Tensor:

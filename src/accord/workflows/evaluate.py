@@ -76,8 +76,15 @@ def evaluate_table(
 ) -> EvaluateResult:
     """Compare a model's predictions with the target column of a table.
 
-    ``coverage`` is the model's own unless given. ``strict`` refuses infinite and extreme values and
-    unknown categories.
+    Args:
+        model: A fitted model, or its file.
+        table: Rows with the columns of the training table, and the target.
+        coverage: Share of the values that intervals should contain; the model's own unless given.
+        by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
+        strict: Infinite and extreme values and unknown categories are refused; they are flagged
+            otherwise.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
+        progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
     reading, predicting = parts(progress or silent, (1, 4))

@@ -159,7 +159,10 @@ def monitor_table(
         state: A file that keeps the batches. It is made if it is not there; rows that it
             has already are not counted again. None remembers nothing: the table is judged alone.
         label_rows: How many rows to name that should be labelled first.
-        by_name, strict, encoding, delimiter, decimal: As in :func:`predict_table`.
+        by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
+        strict: Infinite and extreme values and unknown categories are refused; they are flagged
+            otherwise.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
@@ -184,21 +187,25 @@ def monitor_table(
     seen = model.seen_in_training(X[rows.labelled], rows.y[rows.labelled])
     record = partial(rows.batch, source.name, expected, drift)
     with nullcontext() if place is None else one_at_a_time(place):
-        told = _told(_history(place, model, known_as), rows, record, trained_on=seen > 0.5)
-        if place is not None and told.before is None:
-            told.history.write(place)
+        recorded = _recorded(_history(place, model, known_as), rows, record, trained_on=seen > 0.5)
+        if place is not None and recorded.before is None:
+            recorded.history.write(place)
     return MonitorResult(
         card=model.card_,
         source=source.name,
-        verdict=promise_verdict(told.history, told.batch, expected, drift),
-        batch=told.batch,
-        history=told.history,
-        counted=told.before is None and told.batch.labelled > 0,
+        verdict=promise_verdict(recorded.history, recorded.batch, expected, drift),
+        batch=recorded.batch,
+        history=recorded.history,
+        counted=recorded.before is None and recorded.batch.labelled > 0,
         expected=expected,
         drift=drift,
         label_first=rows.label_first(model, label_rows),
         state=place,
-        warnings=(*_notes(told.before, told.repeated, seen), *source.notes, *surprises.sentences()),
+        warnings=(
+            *_notes(recorded.before, recorded.repeated, seen),
+            *source.notes,
+            *surprises.sentences(),
+        ),
         seconds=time.perf_counter() - start,
     )
 
@@ -319,7 +326,7 @@ def _history(place: Path | None, model: TableRegressor, known_as: str) -> Histor
     return History.read(place, model=known_as, coverage=model.coverage)
 
 
-class _Told(NamedTuple):
+class _Recorded(NamedTuple):
     """The history with a batch; the batch that had the same rows before, if one had them."""
 
     history: History
@@ -328,16 +335,16 @@ class _Told(NamedTuple):
     repeated: int
 
 
-def _told(
+def _recorded(
     history: History, rows: _Rows, record: Callable[..., MonitoredTable], *, trained_on: bool
-) -> _Told:
+) -> _Recorded:
     """Rows that were judged before, or that the model was trained on, judge nothing."""
     new = rows.new_to(history)
     batch = record(judged=new & (not trained_on))
     before = next((each for each in history.batches if each.content == batch.content), None)
     if before is None:
         history = history.having(batch, rows.hashes[new & (not trained_on)])
-    return _Told(history, batch, before, int((rows.labelled & ~new).sum()))
+    return _Recorded(history, batch, before, int((rows.labelled & ~new).sum()))
 
 
 def _notes(before: MonitoredTable | None, repeated: int, seen: float) -> list[str]:
