@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accord.paper.claims import RULE, JudgedClaim
-    from accord.paper.page import BEYOND, claim_grid, group_sentences
+    from accord.paper.page import BEYOND, claim_grid, claim_groups, group_sentences
     from accord.paper.published import Figure, figure
     from accord.paper.reproduction import (
         OWN_STUDIES,
@@ -42,6 +42,7 @@ _EXPORTS = {
     "TerminalProgress": "runner",
     "JudgedClaim": "claims",
     "claim_grid": "page",
+    "claim_groups": "page",
     "figure": "published",
     "group_sentences": "page",
     "lay_out": "reproduction",
@@ -66,6 +67,7 @@ __all__ = [
     "StudyCost",
     "TerminalProgress",
     "claim_grid",
+    "claim_groups",
     "figure",
     "group_sentences",
     "lay_out",

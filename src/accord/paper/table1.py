@@ -31,6 +31,7 @@ from accord.paper.tables import (
     GAUSSIAN,
     LEGEND,
     MIXTURE,
+    OF_THE_MEAN,
     OURS_LEGEND,
     ResultColumn,
     ResultTable,
@@ -169,7 +170,7 @@ def tables(results: Results) -> list[ResultTable]:
             columns = _columns(results, measure, recipe)
             if recipe == PRINTED:
                 columns = [*_rival_columns(results, measure), *columns]
-            note = f"{LEGEND} {GAUSSIAN}" if measure == "nll" else LEGEND
+            note = f"{LEGEND} {GAUSSIAN if measure == 'nll' else OF_THE_MEAN}"
             title = f"Table 1, test {heading}: {words}"
             found.append(by_dataset(f"table1-{measure}{suffix}", title, note, columns))
     return [*found, _beyond_table(results), *_mixture_tables(results)]

@@ -81,8 +81,8 @@ DEPARTURES = (
         "our networks always standardise features, which the first layer could undo",
     ),
     Departure(
-        "optimiser, rate, epochs and batch size not printed",
-        "Adam, {learning_rate:g}, {epochs} epochs, batches of {batch_size}".format(
+        "activation, optimiser, rate, epochs and batch size not printed",
+        "ReLU, Adam, {learning_rate:g}, {epochs} epochs, batches of {batch_size}".format(
             **RECIPES["toy"]
         ),
         "settled on other draws of the toy than those shown",

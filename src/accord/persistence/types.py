@@ -31,6 +31,7 @@ TYPES: dict[str, str] = {
     "Both": "accord.agreement.rules:Both",
     "Either": "accord.agreement.rules:Either",
     "Negated": "accord.agreement.rules:Negated",
+    "Share": "accord.agreement:Share",
     # Rules over several outputs that a JointBVMRegressor was given.
     "AllWithin": "accord.agreement:AllWithin",
     "EachOutput": "accord.agreement:EachOutput",

@@ -28,6 +28,7 @@ from accord.training.objectives import (
     MeanHead,
     MixtureObjective,
     RuleLoss,
+    ShareObjective,
     SquaredError,
     VarianceHead,
 )
@@ -99,6 +100,7 @@ __all__ = [
     "Scaling",
     "Schedule",
     "Settings",
+    "ShareObjective",
     "SquaredError",
     "StackedMLP",
     "StoppingRows",

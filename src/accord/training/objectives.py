@@ -25,6 +25,7 @@ from accord._numerics import (
     agreement_slopes,
     family_named,
     gaussian_nll_slopes,
+    log_at_least,
     log_between,
 )
 from accord.agreement import Ends, Intervals, log_probability_in_family
@@ -268,6 +269,33 @@ class ByAutograd:
             loss = self.loss(raw, {name: column.clone() for name, column in columns.items()})
             (grad,) = torch.autograd.grad((loss * weight.clone()).sum(), raw)
         return loss.detach(), grad, None
+
+
+@final
+@dataclass(frozen=True)
+class ShareObjective:
+    """−log P(at least a share of the rows agrees)/B, of the B rows of each batch together.
+
+    ``loss`` is −log of the probability that a row agrees. Rows without weight are padding. Each row
+    is given the loss of its batch, so that their mean is that loss.
+    """
+
+    loss: Callable[[Tensor, Columns], Tensor]
+    share: float
+    n_extra: int = 0
+
+    def __call__(
+        self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
+    ) -> LossAndSlopes:
+        with torch.inference_mode(False), torch.enable_grad():
+            raw, present = raw.clone().requires_grad_(), weight.clone() != 0
+            own = self.loss(raw, {name: column.clone() for name, column in columns.items()})
+            log_p = torch.where(present, -own, 0.0).movedim(1, -1)  # padding agrees
+            n = present.sum(1)
+            least = torch.ceil(self.share * n - 1e-9).long()
+            loss = -log_at_least(log_p, n - least) / n.clamp(min=1)
+            (grad,) = torch.autograd.grad(loss.sum(), raw)
+        return loss.detach().unsqueeze(1).expand_as(own), grad, None
 
 
 @dataclass(frozen=True)
