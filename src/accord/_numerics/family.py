@@ -41,6 +41,10 @@ class StandardFamily(ABC):
     def log_pdf(self, z: Tensor) -> Tensor:
         """log f(z), differentiable."""
 
+    def pdf(self, z: Tensor) -> Tensor:
+        """f(z), without a gradient."""
+        return torch.exp(self.log_pdf(z))
+
     @abstractmethod
     def cdf(self, z: Tensor) -> Tensor:
         """F(z), with its relative precision kept in the lower tail."""
@@ -50,6 +54,9 @@ class StandardFamily(ABC):
         """The z with F(z) = p; p = 0 and 1 give the ends of the support."""
 
     @abstractmethod
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Independent draws, of the shape, dtype and device of ``like``."""
+
     def sample(
         self,
         shape: Sequence[int],
@@ -59,6 +66,7 @@ class StandardFamily(ABC):
         device: torch.device | str | None = None,
     ) -> Tensor:
         """Independent draws of the given shape, in that dtype and on that device."""
+        return self.draws(torch.empty(tuple(shape), dtype=dtype, device=device), generator)
 
     def log_cdf(self, z: Tensor) -> Tensor:
         """log F(z), differentiable."""

@@ -1,7 +1,6 @@
 """The normal family: log[Φ(z + h) − Φ(z − h)] in every corner."""
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -187,6 +186,9 @@ class NormalFamily(StandardFamily):
     def log_pdf(self, z: Tensor) -> Tensor:
         return -0.5 * z * z - LOG_SQRT_2PI
 
+    def pdf(self, z: Tensor) -> Tensor:
+        return (z * z).mul_(-0.5).exp_().mul_(math.exp(-LOG_SQRT_2PI))
+
     def cdf(self, z: Tensor) -> Tensor:
         return 0.5 * torch.erfc(-math.sqrt(0.5) * z)
 
@@ -221,15 +223,8 @@ class NormalFamily(StandardFamily):
         mass, density = special.ndtr(z), np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         return mass, -density, mass - np.where(np.isinf(z), 0.0, z) * density
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str | None = None,
-    ) -> Tensor:
-        return torch.randn(tuple(shape), generator=generator, dtype=dtype, device=device)
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        return torch.empty_like(like).normal_(generator=generator)
 
 
 NORMAL = NormalFamily()

@@ -27,17 +27,15 @@ from accord.service.bodies import (
     warning_header,
 )
 from accord.service.limits import Refused, has_key
+from accord.service.metrics import CONTENT_TYPE, OPEN_PATHS
 from accord.service.model import Served
 from accord.service.openapi import describe
 from accord.service.predictions import Question
-from accord.service.service import CONTENT_TYPE, Service
+from accord.service.service import Service
 from accord.tables import TableError
 
 _A = TypeVar("_A")
 
-# Open to all: a balancer has no key, and the pages hold nothing but what they ask for with one.
-_OPEN = ("/health", "/ready", "/", "/docs")
-PATHS = (*_OPEN, "/predict", "/explain", "/metrics", "/model", "/openapi.json")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -103,8 +101,7 @@ class Gate:
             else:
                 await self._app(scope, receive, watched)
         finally:
-            path = scope["path"] if scope["path"] in PATHS else "other"
-            self._service.metrics.request(path, status, time.perf_counter() - start)
+            self._service.metrics.request(scope["path"], status, time.perf_counter() - start)
 
     async def _predicted(self, scope: Scope, receive: Receive) -> Response:
         try:
@@ -115,7 +112,11 @@ class Gate:
 
     def _problem(self, scope: Scope) -> Refused | None:
         headers = dict(scope["headers"])
-        if self._key is not None and scope["path"] not in _OPEN and not has_key(headers, self._key):
+        if (
+            self._key is not None
+            and scope["path"] not in OPEN_PATHS
+            and not has_key(headers, self._key)
+        ):
             return Refused(
                 401,
                 "this needs the API key. Send it as 'Authorization: Bearer KEY' or 'X-API-Key: "
@@ -281,9 +282,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", summary="Counts and times, for Prometheus")
     async def metrics() -> Response:
-        return Response(
-            service.metrics.text(service.gauges()), headers={"content-type": CONTENT_TYPE}
-        )
+        return Response(service.figures(), headers={"content-type": CONTENT_TYPE})
 
     @app.get("/model", summary="The model's card, its columns and where it comes from")
     async def model() -> Response:

@@ -97,8 +97,8 @@ class FitResult:
 
     def by_distance(self) -> list[RowGroup]:
         """Coverage and width from rows near the training rows to those furthest from them."""
-        titles = [f"{group} of {_DISTANCES}" for group in range(1, _DISTANCES + 1)]
-        return self.held_out.groups(self.distances, titles)
+        titles = (f"{group} of {_DISTANCES}" for group in range(1, _DISTANCES + 1))
+        return self.held_out.groups(self.distances, tuple(titles))
 
     def columns(self) -> list[DescribedColumn]:
         """What was found in each column and what was done with it."""
@@ -163,6 +163,7 @@ def fit_table(
     bounds: Bounds | Literal["detect"] | None = "detect",
     group: str | None = None,
     time_column: str | None = None,
+    weight_column: str | None = None,
     tolerance_column: str | None = None,
     lower_column: str | None = None,
     upper_column: str | None = None,
@@ -170,6 +171,7 @@ def fit_table(
     use: Sequence[str] = (),
     category: Sequence[str] = (),
     max_rows: int = 1_000_000,
+    n_jobs: int | None = None,
     seed: int = 0,
     encoding: str | None = None,
     delimiter: str | None = None,
@@ -188,18 +190,35 @@ def fit_table(
         target: The column to predict.
         method: What learns, by its name in :data:`METHODS`: the portfolio, or for instance
             "bvm-paper", the paper's method as printed.
-        tolerance: For the portfolio as in :class:`TableRegressor`; for a BVM its own.
+        effort: "quick", "standard" or "best": how many configurations the portfolio tries, and for
+            how long.
+        time_budget: Seconds to spend on training; less is tried where it would take longer.
+        coverage: Share of the values that intervals should contain.
+        tolerance: Within which model and data agree: a number in the target's units, a share of its
+            range such as "1%", or "choose"; a BVM also takes the words of its own ``tolerance``.
         rule: Words of a rule of agreement, in place of the tolerance of a BVM.
         predictive, family, hidden, epochs: Settings of a method that is one ensemble of networks,
             by default its own.
+        bounds: Values that the target cannot pass, ``(0, None)`` for a price. "detect" takes 0 as
+            the lower bound if no training value is below it; None sets no bound.
+        group: A column whose rows belong together (a person, a machine): they are held out
+            together.
+        time_column: A column that orders the rows: they are held out in blocks of time.
+        weight_column: How much each row counts in training.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
+        ignore: Columns not to be used.
+        use: Columns to be used although they look like row numbers or names of rows.
+        category: Columns of numbers that are names of kinds, such as postcodes or machine types.
+        max_rows: Of a file with more rows, a random sample of so many is read.
+        n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
+            to do for them; None for this one.
+        seed: The same number gives the same model.
         encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
-        checkpoint, client: As in :meth:`TableRegressor.fit`; for the portfolio.
-
-    All others are those of :class:`TableRegressor`; ``time_column`` is its ``time`` and ``seed``
-    its ``random_state``.
+        checkpoint: For the portfolio, a folder for what is finished, from which the same call goes
+            on after it was stopped; removed at the end.
+        client: For the portfolio, a Dask client, whose workers train.
     """
     start = time.perf_counter()
     training, explaining = parts(progress or silent, (_TRAIN, _EXPLAIN))
@@ -225,6 +244,7 @@ def fit_table(
         use=tuple(use),
         category=tuple(category),
         max_rows=max_rows,
+        n_jobs=n_jobs,
         random_state=seed,
     )
     model.fit(
@@ -232,6 +252,7 @@ def fit_table(
             table, encoding=encoding, delimiter=delimiter, decimal=decimal, max_rows=max_rows
         ),
         target,
+        sample_weight=weight_column,
         y_tolerance=tolerance_column,
         y_lower=lower_column,
         y_upper=upper_column,
