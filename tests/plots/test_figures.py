@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from io import BytesIO
+from itertools import pairwise
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -88,6 +89,7 @@ def test_labels_stay_inside_the_figure(values) -> None:
     style.number_axis(ax.yaxis)
     style.legend_below(ax)
     plots.to_svg(fig)
+    fig.dpi = 72  # of SVG: letters have other widths in pixels of another size
     outer = ax.get_tightbbox().transformed(fig.transFigure.inverted())
     assert min(outer.x0, outer.y0) > 0
     assert max(outer.x1, outer.y1) < 1
@@ -98,7 +100,28 @@ def test_an_axis_of_categories_is_laid_out() -> None:
     fig, (ax,) = plots.figure(width=4.0, height=2.5)
     ax.barh(["a rather long name", "b"], [1.0, 2.0])
     plots.to_svg(fig)
+    fig.dpi = 72
     assert 0 < ax.get_tightbbox().transformed(fig.transFigure.inverted()).x0 < 0.05
+
+
+def test_square_axes_keep_their_labels() -> None:
+    fig, (ax,) = plots.figure(width=4.9, height=5.2)
+    ax.set(aspect="equal", xlim=(0, 1), ylim=(0, 1), xlabel="across", ylabel="up")
+    plots.to_svg(fig)
+    fig.dpi = 72
+    outer = ax.get_tightbbox().transformed(fig.transFigure.inverted())
+    assert min(outer.x0, outer.y0) > 0
+    assert max(outer.x1, outer.y1) < 1
+
+
+def test_long_numbers_do_not_meet() -> None:
+    fig, (ax,) = plots.figure(width=4.2, height=2.9)
+    ax.plot([100_000, 100_420], [0, 1])
+    style.number_axis(ax.xaxis)
+    plots.to_svg(fig)
+    boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
+    assert len(boxes) > 2
+    assert all(left.x1 < right.x0 for left, right in pairwise(boxes))
 
 
 def test_ids_of_figures_do_not_clash() -> None:

@@ -127,3 +127,17 @@ def test_directions_are_those_of_the_column_itself() -> None:
 
     found = {e.name: e.direction for e in feature_effects(predict, frame, random_state=0)}
     assert found == {"a": "falls with it", "b": "rises with it", "kind": "highest for high"}
+
+
+def test_rounding_is_no_effect() -> None:
+    """A row's prediction differs in its last digits from batch to batch."""
+
+    def predict(X: pd.DataFrame) -> Normal:
+        tiny = 1e-9 * (X["idle"] - X["idle"].iloc[0])
+        return Normal((100 + X["used"] + tiny).to_numpy(), np.full(len(X), 2.0))
+
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"used": rng.normal(size=60), "idle": rng.normal(size=60)})
+    used, idle = feature_effects(predict, frame, random_state=0)
+    assert used.mean > 0.1
+    assert (idle.name, idle.mean, idle.uncertainty) == ("idle", 0.0, 0.0)

@@ -110,9 +110,10 @@ def _ticks(ax: "Axes") -> list[list[float]]:
 
 def _fill(fig: "Figure", ax: "Axes") -> None:
     """Let the axes and their labels reach from margin to margin."""
-    outer, inner = ax.get_tightbbox(for_layout_only=True), ax.get_position(original=True)
+    outer = ax.get_tightbbox(for_layout_only=True)
     if outer is None:
         return
+    inner = ax.get_position()  # as measured, which a fixed aspect has made smaller
     outer = outer.transformed(fig.transFigure.inverted())
     across, up = _MARGIN / fig.get_figwidth(), _MARGIN / fig.get_figheight()
     left, bottom = inner.x0 - outer.x0 + across, inner.y0 - outer.y0 + up

@@ -28,6 +28,8 @@ _NO_DIRECTION = "no single direction"
 # A category is called the highest only if so many rows have it.
 _ROWS_OF_CATEGORY = 5
 _SHOWN_ROWS = 12
+# A row's prediction depends on its batch by about this share of it.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -125,9 +127,10 @@ def most_unusual(
 
 
 def _change(moved: ArrayLike, before: Floats, *, copies: int) -> float:
-    """Mean absolute change, with the largest twentieth capped."""
+    """Mean absolute change, with the largest twentieth capped; 0 if it is only rounding."""
     change = np.abs(np.asarray(moved).reshape(copies, -1) - before)
-    return float(np.minimum(change, np.quantile(change, _CAPPED)).mean())
+    found = float(np.minimum(change, np.quantile(change, _CAPPED)).mean())
+    return found if found > _ROUNDING * np.abs(before).max() else 0.0
 
 
 def _direction(before: pd.DataFrame, after: pd.DataFrame, gained: Floats) -> str:

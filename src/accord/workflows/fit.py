@@ -287,6 +287,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         )
     )
     columns = tuple(effect.name for effect in effects)
+    moving = tuple(effect.name for effect in effects if effect.mean > 0)
     main, leaks = columns[:_MAIN_COLUMNS], find_leaks(model)
     result = FitResult(
         model=model,
@@ -304,7 +305,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         main_columns=main,
         rows=listed_rows(model, main),
         widest=widest_rows(model, main),
-        dependence=partial_dependence(model, model.training_.X, columns, random_state=seed),
+        dependence=partial_dependence(model, model.training_.X, moving, random_state=seed),
         order=_order(model),
         leaks=leaks,
         notes=(*model.notes_, *leaks.sentences()),
