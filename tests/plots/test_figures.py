@@ -11,6 +11,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
+from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.image import imread
 
 from accord import plots
@@ -81,6 +82,14 @@ def test_a_page_gets_one_drawing_and_the_figure_stays_as_it_was(monkeypatch) -> 
     assert fig.patch.get_visible()
 
 
+def labelled(fig):
+    """The axes with their labels, in shares of the figure, as they are in its SVG."""
+    plots.to_svg(fig)
+    FigureCanvasSVG(fig)  # which measures text as SVG does
+    fig.dpi = 72
+    return fig.axes[0].get_tightbbox().transformed(fig.transFigure.inverted())
+
+
 @pytest.mark.parametrize("values", [[0.0, 1.0], [-4_321_987.0, 9_876_543.0]])
 def test_labels_stay_inside_the_figure(values) -> None:
     fig, (ax,) = plots.figure(width=4.0, height=2.5, titles=["a title"])
@@ -88,9 +97,7 @@ def test_labels_stay_inside_the_figure(values) -> None:
     ax.set(xlabel="across", ylabel="up")
     style.number_axis(ax.yaxis)
     style.legend_below(ax)
-    plots.to_svg(fig)
-    fig.dpi = 72  # of SVG: letters have other widths in pixels of another size
-    outer = ax.get_tightbbox().transformed(fig.transFigure.inverted())
+    outer = labelled(fig)
     assert min(outer.x0, outer.y0) > 0
     assert max(outer.x1, outer.y1) < 1
     assert ax.get_position().width > 0.6
@@ -99,17 +106,13 @@ def test_labels_stay_inside_the_figure(values) -> None:
 def test_an_axis_of_categories_is_laid_out() -> None:
     fig, (ax,) = plots.figure(width=4.0, height=2.5)
     ax.barh(["a rather long name", "b"], [1.0, 2.0])
-    plots.to_svg(fig)
-    fig.dpi = 72
-    assert 0 < ax.get_tightbbox().transformed(fig.transFigure.inverted()).x0 < 0.05
+    assert 0 < labelled(fig).x0 < 0.05
 
 
 def test_square_axes_keep_their_labels() -> None:
     fig, (ax,) = plots.figure(width=4.9, height=5.2)
     ax.set(aspect="equal", xlim=(0, 1), ylim=(0, 1), xlabel="across", ylabel="up")
-    plots.to_svg(fig)
-    fig.dpi = 72
-    outer = ax.get_tightbbox().transformed(fig.transFigure.inverted())
+    outer = labelled(fig)
     assert min(outer.x0, outer.y0) > 0
     assert max(outer.x1, outer.y1) < 1
 
