@@ -1,6 +1,7 @@
 """Load on ``accord serve``: single-row requests per second, their times, CPU time and memory.
 
     python benchmarks/service.py [--model model.accord] [--seconds 10] [--connections 48] [--rate R]
+                                 [--workers N]
 
 Each connection sends its next row as soon as it has the answer to the last one; with ``--rate`` all
 of them together send so many rows per second. Without a model, one is fitted to made-up rows (eight
@@ -44,7 +45,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         model = arguments.model or _fitted(Path(folder) / "model.accord", arguments.rows)
         port = _free_port()
-        command = [sys.executable, "-c", _COMMAND, "serve", str(model), "--port", str(port)]
+        options = ["--port", str(port), "--workers", str(arguments.workers)]
+        command = [sys.executable, "-c", _COMMAND, "serve", str(model), *options]
         with subprocess.Popen(command, stdout=subprocess.DEVNULL) as server:
             try:
                 rows = _wait(port)
@@ -61,6 +63,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--rows", type=int, default=4_000, help="training rows of a made-up model")
     parser.add_argument("--seconds", type=float, default=10)
     parser.add_argument("--connections", type=int, default=48)
+    parser.add_argument("--workers", type=int, default=1, help="processes of the service")
     parser.add_argument("--rate", type=float, help="requests per second; as many as can be")
     return parser.parse_args()
 
@@ -178,17 +181,25 @@ class Connection(asyncio.Protocol):
         self.ended.set_result(None)
 
 
+def _processes(pid: int) -> list[int]:
+    """A process and its workers."""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text()
+    return [pid, *map(int, children.split())]
+
+
 def _cpu(pid: int) -> float:
-    """Seconds of processor time that a process has taken."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / _TICK
+    """Seconds of processor time that a process and its workers have taken."""
+    total = 0
+    for process in _processes(pid):
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        total += int(fields[11]) + int(fields[12])
+    return total / _TICK
 
 
 def _memory(pid: int) -> float:
-    """Resident megabytes."""
-    return (
-        int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGESIZE") / 2**20
-    )
+    """Resident megabytes; what several processes share is counted once, by parts."""
+    rolls = (Path(f"/proc/{process}/smaps_rollup").read_text() for process in _processes(pid))
+    return sum(int(re.search(r"^Pss: +(\d+)", roll, re.MULTILINE)[1]) for roll in rolls) / 1024
 
 
 def _batches(port: int) -> tuple[float, float]:

@@ -306,8 +306,8 @@ def groups_of_copies(X: Any, y: ArrayLike, *, n_parts: int = 5) -> Indices:
 
     Copies of a row belong into the same of ``n_parts`` parts: held out from a model that has
     learnt from its copy, a row is no test. Where nearly every row has copies, or one has more than
-    a part holds, values are few and rows are alike without being copies: each then has its own
-    number.
+    a part holds, or equal features have unlike targets and all of both make fewer pairs than there
+    are rows, values are few and rows are alike without being copies: each then has its own number.
 
     **Shape**: X (N, d), a data frame or an array; y (N,) → (N,).
 
@@ -316,10 +316,15 @@ def groups_of_copies(X: Any, y: ArrayLike, *, n_parts: int = 5) -> Indices:
     (True, False)
     """
     target = np.asarray(y, dtype=np.float64)
-    group = _alike_in_frame(X, target) if hasattr(X, "iloc") else _alike_in_array(X, target)
+    alike = _alike_in_frame if hasattr(X, "iloc") else _alike_in_array
+    group = alike(X, target)
     n, size = len(group), np.bincount(group)
+    if len(size) == n:
+        return group
+    features = len(np.unique(alike(X, np.zeros(n))))
+    few = features < len(size) and features * len(np.unique(target)) < n
     chance = len(size) < max(2, n / 10) or size.max() > max(2, n / n_parts)
-    return np.arange(n) if chance else group
+    return np.arange(n) if chance or few else group
 
 
 def _alike_in_frame(X: Any, y: Floats) -> Indices:

@@ -2,6 +2,7 @@
 
 import math
 
+import mpmath
 import numpy as np
 import pytest
 import torch
@@ -23,7 +24,9 @@ CASES = [
     (LOGISTIC, stats.logistic()),
     (UNIFORM, stats.uniform(-1, 2)),
     (student_t(1), stats.t(1)),
+    (student_t(2), stats.t(2)),
     (student_t(3), stats.t(3)),
+    (student_t(4), stats.t(4)),
     (student_t(4.5), stats.t(4.5)),
     (student_t(12), stats.t(12)),
     (student_t(200), stats.t(200)),
@@ -38,6 +41,7 @@ def test_against_scipy(family: StandardFamily, law) -> None:
     np.testing.assert_allclose(family.cdf(z), law.cdf(PLACES), rtol=1e-12, atol=1e-15)
     with np.errstate(divide="ignore"):
         np.testing.assert_allclose(family.log_pdf(z), law.logpdf(PLACES), rtol=1e-12, atol=1e-14)
+        np.testing.assert_allclose(family.pdf(z), law.pdf(PLACES), rtol=1e-12, atol=1e-15)
         np.testing.assert_allclose(family.log_cdf(z), law.logcdf(PLACES), rtol=1e-11, atol=1e-15)
         np.testing.assert_allclose(family.log_sf(z), law.logsf(PLACES), rtol=1e-11, atol=1e-15)
 
@@ -48,6 +52,22 @@ def test_variance(family: StandardFamily, law) -> None:
         assert family.variance == math.inf
     else:
         assert family.variance == pytest.approx(law.var())
+
+
+@pytest.mark.parametrize("df", [1, 2, 3, 4, 5, 6, 8, 10, 12])
+def test_the_tail_of_student_keeps_its_digits(df: int) -> None:
+    """Half the regularised incomplete beta function I_u(n/2, 1/2), from next to 0 to far out."""
+    places = [0.0, 1e-12, 1e-8, 1e-3, 0.5, 1.0, 2.0, 5.0, 40.0, 1e3, 1e9]
+    with mpmath.workdps(40):
+        n = mpmath.mpf(df)
+        parts = [n / (n + mpmath.mpf(x) ** 2) for x in places]
+        tails = [float(mpmath.betainc(n / 2, 0.5, 0, u, regularized=True) / 2) for u in parts]
+    family = student_t(df)
+    z = torch.tensor(places, dtype=torch.float64)
+    np.testing.assert_allclose(family.cdf(-z), tails, rtol=1e-12)
+    far = torch.tensor([-torch.inf, -1e200, torch.inf], dtype=torch.float64)
+    assert family.cdf(far).tolist() == [0.0, 0.0, 1.0]
+    assert family.pdf(far).tolist() == [0.0, 0.0, 0.0]
 
 
 @cases

@@ -84,7 +84,7 @@ def test_requests_at_the_same_time_share_batches_and_not_their_answers(
 
 
 def batches(service: Service) -> float:
-    lines = dict(line.rsplit(" ", 1) for line in service.metrics.text({}).splitlines())
+    lines = dict(line.rsplit(" ", 1) for line in service.metrics.text().splitlines())
     return float(lines["accord_batch_rows_count"])
 
 

@@ -10,7 +10,8 @@ from asgi_client import Call, ask
 from pydantic import TypeAdapter
 
 import accord
-from accord.service import Service
+from accord.service import Limits, Service
+from accord.service.metrics import Gauge, Metrics
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +75,44 @@ def test_metrics_count_what_happened(model_file: Path, rows: list[dict[str, Any]
     assert TypeAdapter(dict[str, float]).validate_python(values)
 
 
+def test_metrics_of_several_workers_are_told_together() -> None:
+    metrics = Metrics(workers=2)
+    state: dict[Gauge, float] = {
+        "waiting_rows": 3,
+        "ready": True,
+        "model_loaded": 2e9,
+        "model_reloads": 1,
+        "model_reload_failed": False,
+    }
+    metrics.request("/predict", 200, 0.02)
+    metrics.now(state)
+    metrics.take_place(1)
+    metrics.request("/predict", 200, 0.3)
+    metrics.batch(7)
+    metrics.rows(predicted=7)
+    metrics.now({**state, "waiting_rows": 4, "model_loaded": 1e9, "model_reload_failed": True})
+
+    def told() -> dict[str, float]:
+        lines = (line.rsplit(" ", 1) for line in metrics.text().splitlines() if line[0] != "#")
+        return {name: float(value) for name, value in lines}
+
+    assert told()['accord_requests_total{path="/predict",status="200"}'] == 2
+    assert told()['accord_request_seconds_bucket{path="/predict",le="0.02"}'] == 1
+    assert told()['accord_request_seconds_sum{path="/predict"}'] == pytest.approx(0.32)
+    assert told()["accord_batch_rows_sum"] == told()["accord_rows_predicted_total"] == 7
+    assert told()["accord_waiting_rows"] == 7
+    assert told()["accord_model_loaded_timestamp_seconds"] == 1e9
+    assert told()["accord_model_reload_failed"] == told()["accord_ready"] == 1
+    metrics.ended(0)
+    assert told()["accord_ready"] == 0
+    assert told()["accord_waiting_rows"] == 4
+
+
+def test_workers_share_the_rows_that_may_wait(model_file: Path) -> None:
+    service = Service(model_file, limits=Limits(waiting_rows=1_000), workers=4)
+    assert service.limits.waiting_rows == 250
+
+
 def test_a_closed_service_is_alive_but_not_ready(
     model_file: Path, rows: list[dict[str, Any]]
 ) -> None:
@@ -95,11 +134,11 @@ def test_a_changed_file_is_loaded_and_a_broken_one_is_not(
     assert "the old model stays" in service.file.reload()
     assert service.model is before
     assert ask(service, Call(rows=rows))[0].status == 200
-    gauges = service.gauges()
-    assert gauges["accord_model_reload_failed"][1] == 1
+    figures = service.figures()
+    assert "accord_model_reload_failed 1.0" in figures
     path.write_bytes(other_model.read_bytes())
     assert "was loaded again" in service.file.reload()
-    assert service.gauges()["accord_model_reload_failed"][1] == 0
+    assert "accord_model_reload_failed 0.0" in service.figures()
     old, new = ask(service, Call(rows=rows), Call(rows=[{"area": 100.0}]))
     schema = ask(service, Call("/openapi.json"))[0].json["components"]["schemas"]["Row"]
     service.close()

@@ -41,6 +41,10 @@ class StandardFamily(ABC):
     def log_pdf(self, z: Tensor) -> Tensor:
         """log f(z), differentiable."""
 
+    def pdf(self, z: Tensor) -> Tensor:
+        """f(z), without a gradient."""
+        return torch.exp(self.log_pdf(z))
+
     @abstractmethod
     def cdf(self, z: Tensor) -> Tensor:
         """F(z), with its relative precision kept in the lower tail."""

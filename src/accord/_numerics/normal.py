@@ -186,6 +186,9 @@ class NormalFamily(StandardFamily):
     def log_pdf(self, z: Tensor) -> Tensor:
         return -0.5 * z * z - LOG_SQRT_2PI
 
+    def pdf(self, z: Tensor) -> Tensor:
+        return (z * z).mul_(-0.5).exp_().mul_(math.exp(-LOG_SQRT_2PI))
+
     def cdf(self, z: Tensor) -> Tensor:
         return 0.5 * torch.erfc(-math.sqrt(0.5) * z)
 

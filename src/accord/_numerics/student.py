@@ -12,7 +12,7 @@ likes, since its logarithm is what is computed. Below one degree of freedom the 
 a pole nearby; there SciPy's incomplete beta function takes its place.
 
 Where only T itself is wanted, for few degrees of freedom, polynomials do: quantiles of mixtures ask
-for millions of values (:class:`TailPolynomials`).
+for millions of values (:class:`ElementaryTail`, :class:`TailPolynomials`).
 """
 
 import math
@@ -103,12 +103,41 @@ class StudentTTail:
         return np.asarray(np.where(v < 0.5, inner, outer))
 
 
+_LARGEST_ROOT = math.sqrt(np.finfo(np.float64).max)
+
+
+@final
+class ElementaryTail:
+    """T(x) itself for an even number n of degrees of freedom, up to 12; no digit is lost.
+
+    With u = n/(n + x²), 2T = 1 − √(1 − u) P(u), where P(u) = Σ_k C(2k, k) (u/4)ᵏ over k < n/2 has
+    the first terms of the series of 1/√(1 − u). Hence 1 − (1 − u) P² = u^{n/2} Q(u), Q a polynomial
+    with positive coefficients, and 2T = u^{n/2} Q(u) / (1 + √(1 − u) P(u)).
+    """
+
+    def __init__(self, df: float) -> None:
+        self.df, half = df, round(df) // 2
+        first = np.array([math.comb(2 * k, k) / 4**k for k in range(half)])
+        product = np.polynomial.polynomial.polymul([1.0, -1.0], np.convolve(first, first))
+        self.first = [float(c) for c in first[::-1]]
+        # Q(u) u^{n/2}, the highest power first
+        self.rest = [*(float(-c) for c in product[: half - 1 : -1]), *[0.0] * half]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        """T(x) for x ≥ 0, elementwise, without a gradient."""
+        q = x / math.sqrt(self.df)
+        u = (q * q).add_(1.0).reciprocal_()  # 0 where q² overflows, as T is
+        q.clamp_(max=_LARGEST_ROOT)  # √(1 − u) = q√u is to be a number there, too
+        below = q.mul_(torch.sqrt(u)).mul_(_horner(self.first, u)).add_(1.0)
+        return _horner(self.rest, u).div_(below).mul_(0.5)
+
+
 @final
 class TailPolynomials:
     """T(x) itself, to 1e-12 of its value, for 1 to 12 degrees of freedom n.
 
     With v = x²/(n + x²) = 1 − u, ½ − T = √v H(v) and T = u^{n/2} G(u). H and G are power series
-    that converge up to 1: on [0, ½], where the smaller of u and v is, polynomials of degree 24.
+    that converge up to 1: on [0, ½], where the smaller of u and v is, polynomials of degree 14.
     """
 
     LEAST_DF, MOST_DF = 1.0, 12.0
@@ -131,29 +160,30 @@ class TailPolynomials:
     def _near(self, q: Tensor) -> tuple[Tensor]:
         v = q * q
         v.div_(1 + v)
-        return (0.5 - torch.sqrt(v) * _horner(self.near, v),)
+        return (0.5 - torch.sqrt(v) * _horner(self.near, 4 * v - 1),)
 
     def _far(self, q: Tensor) -> tuple[Tensor]:
         u = 1 / (1 + q * q)  # 0 where q² overflows, as T is
-        return (u.pow(0.5 * self.df) * _horner(self.far, u),)
+        return (u.pow(0.5 * self.df) * _horner(self.far, 4 * u - 1),)
 
 
 @cache
-def tail_polynomials(df: float) -> TailPolynomials | None:
+def tail_polynomials(df: float) -> ElementaryTail | TailPolynomials | None:
     """Made once per number of degrees of freedom; None where they are not exact enough."""
-    exact = TailPolynomials.LEAST_DF <= df <= TailPolynomials.MOST_DF
-    return TailPolynomials(df) if exact else None
+    if not TailPolynomials.LEAST_DF <= df <= TailPolynomials.MOST_DF:
+        return None
+    return ElementaryTail(df) if df % 2 == 0 else TailPolynomials(df)
 
 
 def _polynomial(function: Callable[[NDArray[Any]], NDArray[Any]]) -> list[float]:
     """Coefficients in 4s − 1, the highest first, of a function on [0, ½]."""
-    series = Chebyshev.interpolate(function, 24, domain=(0.0, 0.5))
+    series = Chebyshev.interpolate(function, 14, domain=(0.0, 0.5))
     powers = np.polynomial.chebyshev.cheb2poly(series.coef)
     return [float(c) for c in powers[::-1]]
 
 
-def _horner(coefficients: list[float], s: Tensor) -> Tensor:
-    t = 4 * s - 1
+def _horner(coefficients: list[float], t: Tensor) -> Tensor:
+    """Σ_k c_k tᵏ, the coefficient of the highest power first."""
     value = torch.full_like(t, coefficients[0])
     for coefficient in coefficients[1:]:
         value.mul_(t).add_(coefficient)
@@ -200,9 +230,10 @@ class StudentTKernel(Kernel):
         self.df = df
         self.variance = df / (df - 2) if df > 2 else math.inf
         self._tail = StudentTTail(df)
+        self.log_height = self._tail.log_height
 
     def log_pdf(self, x: Tensor) -> Tensor:
-        return self._tail.log_height - 0.5 * (self.df + 1) * self._tail.log_spread(x)
+        return self.log_height - 0.5 * (self.df + 1) * self._tail.log_spread(x)
 
     def log_tail(self, x: Tensor) -> Tensor:
         """log(1 − F(x)) for x ≥ 0."""
@@ -291,6 +322,11 @@ class StudentTFamily(StandardFamily):
 
     def log_pdf(self, z: Tensor) -> Tensor:
         return self._density.log_pdf(z)
+
+    def pdf(self, z: Tensor) -> Tensor:
+        # where z² overflows, the density is 0
+        power = (z * z).div_(self.df).log1p_().mul_(-0.5 * (self.df + 1))
+        return power.exp_().mul_(math.exp(self._density.log_height))
 
     def cdf(self, z: Tensor) -> Tensor:
         if self._polynomials is None or z.requires_grad:

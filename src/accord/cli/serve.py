@@ -45,6 +45,13 @@ from accord.cli import options, terminal
     show_default=True,
     help="Longest time to an answer.",
 )
+@click.option(
+    "--workers",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Processes that answer; as many as there are processors at most.",
+)
 @options.threads
 @options.common
 def serve(
@@ -55,6 +62,7 @@ def serve(
     max_body: float,
     max_rows: int,
     time_limit: float,
+    workers: int,
     quiet: bool,
     as_json: bool,
 ) -> None:
@@ -68,10 +76,16 @@ def serve(
     \b
     Examples:
       accord serve model.accord
+      accord serve model.accord --workers 2
       accord serve model.accord --host 0.0.0.0 --port 80 --api-key-file key.txt
       curl -H 'Content-Type: text/csv' --data-binary @new.csv localhost:8000/predict
     """
     terminal.check_files([model], [], force=False)
+    if workers > 1 and not hasattr(os, "fork"):
+        raise terminal.Misused(
+            "several workers need a system that can fork processes, got "
+            f"--workers {workers} on one that cannot. Leave the option out."
+        )
     # One thread computes while another one talks; more of them would take turns, not help.
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -80,7 +94,7 @@ def serve(
     limits = service.Limits(
         body_bytes=max(1, round(max_body * 2**20)), rows=max_rows, seconds=time_limit
     )
-    running = service.Service(model, limits=limits)
+    running = service.Service(model, limits=limits, workers=workers)
     _log(quiet=quiet)
     address = f"http://{f'[{host}]' if ':' in host else host}:{port}"
     if as_json:

@@ -132,7 +132,7 @@ class LocationScale(Smoothable):
 
     def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
         z = self._standard(value)
-        density = torch.exp(self._family.log_pdf(z)).div_(self._scale)
+        density = self._family.pdf(z).div_(self._scale)
         return self._family.cdf(z.mul_(sign)), density
 
     def _log_prob(self, value: Tensor) -> Tensor:

@@ -18,6 +18,7 @@ from accord._progress import Progress, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, fit_together, target_knowledge
+from accord.portfolio.blanks import Blanks
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, unusual_part
 from accord.portfolio.local import REFERENCES, UNUSUAL_SHARE
@@ -45,7 +46,10 @@ class JudgedModel:
         leaderboard_: The estimator with its out-of-fold NLL.
         proximity_: Distance to the training rows.
         notes_: What was done, in sentences.
+        blanks_: None: what is not known widens nothing.
     """
+
+    blanks_ = Blanks()
 
     def __init__(
         self, estimator: DistributionalRegressor, *, random_state: int | None = None
@@ -127,6 +131,10 @@ class JudgedModel:
         **Shape**: X (N, d) → (N,) each.
         """
         return self.predict_dist(X), self.is_unusual(X)
+
+    def answer_as_known(self, X: Floats) -> Distribution:
+        """The same distributions: the estimator's own are not widened for what is unknown."""
+        return self.predict_dist(X)
 
     @property
     def proximity_(self) -> Proximity:

@@ -18,7 +18,14 @@ from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.explanation import Receipts
-from accord.portfolio.blanks import BLANK_ROWS, Blank, blanked, learn_blanks, relevant
+from accord.portfolio.blanks import (
+    BLANK_ROWS,
+    Blank,
+    Blanks,
+    blanked,
+    learn_blanks,
+    relevant,
+)
 from accord.portfolio.blend import (
     Member,
     Prediction,
@@ -172,7 +179,8 @@ class PortfolioRegressor(DistributionalRegressor):
             y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
                 the target is known.
             blanks: Features with the values that they have where nothing is known, such as those of
-                a category that no row has: how much wider such rows must be is learnt.
+                a category that no row has, or of a number that no row lacks: how much wider such
+                rows must be is learnt.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
@@ -414,10 +422,17 @@ class PortfolioRegressor(DistributionalRegressor):
         """
         return self._answer(self._checked(X))
 
-    def _answer(self, X: Floats) -> tuple[Distribution, Bools]:
+    def answer_as_known(self, X: Any) -> Distribution:
+        """Predictive distributions that are not widened for features that say nothing.
+
+        **Shape**: X (N, d) → (N,).
+        """
+        return self._answer(self._checked(X), Blanks())[0]
+
+    def _answer(self, X: Floats, blanks: Blanks | None = None) -> tuple[Distribution, Bools]:
         growth = self.growth_(X)
         grown, beyond = growth_at(self.growth_, growth)
-        beyond = self.blanks_.added(X, beyond)
+        beyond = (self.blanks_ if blanks is None else blanks).added(X, beyond)
         dist = distribution_of(self._predictions(X), self.tolerance_, grown, beyond)
         return self._finished(dist, self.levels_), growth > self.threshold_
 

@@ -1,17 +1,12 @@
-"""The service over HTTP, and as a process: its socket, its signals, its end."""
+"""The service over HTTP."""
 
 import asyncio
-import logging
-import signal
-import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from importlib.resources import files
-from types import FrameType
 from typing import Annotated, Any, TypeVar, final
 
-import uvicorn
 from fastapi import FastAPI, Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
@@ -32,17 +27,15 @@ from accord.service.bodies import (
     warning_header,
 )
 from accord.service.limits import Refused, has_key
+from accord.service.metrics import CONTENT_TYPE, OPEN_PATHS
 from accord.service.model import Served
 from accord.service.openapi import describe
 from accord.service.predictions import Question
-from accord.service.service import CONTENT_TYPE, Service
+from accord.service.service import Service
 from accord.tables import TableError
 
 _A = TypeVar("_A")
 
-# Open to all: a balancer has no key, and the pages hold nothing but what they ask for with one.
-_OPEN = ("/health", "/ready", "/", "/docs")
-PATHS = (*_OPEN, "/predict", "/explain", "/metrics", "/model", "/openapi.json")
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -108,8 +101,7 @@ class Gate:
             else:
                 await self._app(scope, receive, watched)
         finally:
-            path = scope["path"] if scope["path"] in PATHS else "other"
-            self._service.metrics.request(path, status, time.perf_counter() - start)
+            self._service.metrics.request(scope["path"], status, time.perf_counter() - start)
 
     async def _predicted(self, scope: Scope, receive: Receive) -> Response:
         try:
@@ -120,7 +112,11 @@ class Gate:
 
     def _problem(self, scope: Scope) -> Refused | None:
         headers = dict(scope["headers"])
-        if self._key is not None and scope["path"] not in _OPEN and not has_key(headers, self._key):
+        if (
+            self._key is not None
+            and scope["path"] not in OPEN_PATHS
+            and not has_key(headers, self._key)
+        ):
             return Refused(
                 401,
                 "this needs the API key. Send it as 'Authorization: Bearer KEY' or 'X-API-Key: "
@@ -286,9 +282,7 @@ def _add_state(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", summary="Counts and times, for Prometheus")
     async def metrics() -> Response:
-        return Response(
-            service.metrics.text(service.gauges()), headers={"content-type": CONTENT_TYPE}
-        )
+        return Response(service.figures(), headers={"content-type": CONTENT_TYPE})
 
     @app.get("/model", summary="The model's card, its columns and where it comes from")
     async def model() -> Response:
@@ -366,45 +360,3 @@ async def _failed(request: Request, error: Exception) -> Response:
     return _document(
         {"error": "the service failed on this request; its log says more."}, status=500
     )
-
-
-_LOG = logging.getLogger("accord.service")
-# Connections beyond this are refused at once.
-_CONNECTIONS = 2_000
-
-
-def serve(
-    service: Service, *, host: str = "127.0.0.1", port: int = 8000, key: str | None = None
-) -> None:
-    """Answer requests until SIGTERM or SIGINT; then finish what has begun, and return.
-
-    SIGHUP loads the model's file again if it has changed. Call it in the main thread, which alone
-    receives signals.
-    """
-    config = uvicorn.Config(
-        make_app(service, key=key),
-        host=host,
-        port=port,
-        access_log=False,
-        log_config=None,
-        server_header=False,
-        proxy_headers=False,  # nothing here asks who the client is
-        limit_concurrency=_CONNECTIONS,
-        timeout_graceful_shutdown=int(service.limits.seconds) + 1,
-    )
-
-    def reload(number: int, frame: FrameType | None) -> None:
-        # loading takes seconds, in which requests are to be answered
-        threading.Thread(target=_reload, args=(service,), daemon=True).start()
-
-    if hasattr(signal, "SIGHUP"):  # Windows has none
-        signal.signal(signal.SIGHUP, reload)
-    # The server handles both signals while it runs, and raises them again when it has ended.
-    for name in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(name, signal.SIG_IGN)
-    uvicorn.Server(config).run()
-
-
-def _reload(service: Service) -> None:
-    message = service.file.reload()
-    _LOG.log(logging.ERROR if service.file.failure else logging.INFO, message)

@@ -3,106 +3,25 @@
 import asyncio
 import threading
 import time
-from bisect import bisect_left
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Callable, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from threading import Lock
 from typing import Any, Generic, TypeVar, final
 
+from accord._checks import check_count
 from accord.service.bodies import BodyRows, ServiceAnswer
 from accord.service.limits import Limits, Refused, busy, stopping, too_many_rows
+from accord.service.metrics import Metrics
 from accord.service.model import ModelFile, Served
 from accord.service.predictions import Question, explain, predict_together
 
-CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-
-_SECONDS = (0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 60.0)
-_ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 # Explanations that may wait for the one that is being made.
 _WAITING_EXPLANATIONS = 8
 
 Q = TypeVar("Q", bound=Sized)
 A = TypeVar("A")
-
-
-# --- counts and times, in Prometheus' text format (version 0.0.4) --------------------------------
-
-
-@final
-class Histogram:
-    """How often values were at most each of some bounds."""
-
-    def __init__(self, bounds: tuple[float, ...]) -> None:
-        self._bounds = bounds
-        self._counts = [0] * (len(bounds) + 1)
-        self._sum = 0.0
-
-    def add(self, value: float) -> None:
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
-
-    def lines(self, name: str, labels: str = "") -> list[str]:
-        total, found = 0, []
-        comma = "," if labels else ""
-        for bound, n in zip([*self._bounds, "+Inf"], self._counts, strict=True):
-            total += n
-            found.append(f'{name}_bucket{{{labels}{comma}le="{bound}"}} {total}')
-        braced = f"{{{labels}}}" if labels else ""
-        return [*found, f"{name}_sum{braced} {self._sum:.6f}", f"{name}_count{braced} {total}"]
-
-
-@final
-class Metrics:
-    """What is counted; paths are the service's own, so that no client can invent labels."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._requests: Counter[tuple[str, int]] = Counter()
-        self._seconds: dict[str, Histogram] = {}
-        self._batches = Histogram(_ROWS)
-        self._rows: Counter[str] = Counter()
-
-    def request(self, path: str, status: int, seconds: float) -> None:
-        with self._lock:
-            self._requests[path, status] += 1
-            self._seconds.setdefault(path, Histogram(_SECONDS)).add(seconds)
-
-    def batch(self, rows: int) -> None:
-        with self._lock:
-            self._batches.add(rows)
-
-    def rows(self, *, predicted: int = 0, unusual: int = 0, explained: int = 0) -> None:
-        with self._lock:
-            self._rows["predicted"] += predicted
-            self._rows["unusual"] += unusual
-            self._rows["explained"] += explained
-
-    def text(self, gauges: dict[str, tuple[str, float]]) -> str:
-        """All figures; ``gauges`` map further names to a description and the value at hand."""
-        with self._lock:
-            lines = _head("accord_requests_total", "counter", "Requests answered.")
-            lines += [
-                f'accord_requests_total{{path="{path}",status="{status}"}} {n}'
-                for (path, status), n in sorted(self._requests.items())
-            ]
-            lines += _head("accord_request_seconds", "histogram", "Time to the answer.")
-            for path, histogram in sorted(self._seconds.items()):
-                lines += histogram.lines("accord_request_seconds", f'path="{path}"')
-            lines += _head("accord_batch_rows", "histogram", "Rows predicted together.")
-            lines += self._batches.lines("accord_batch_rows")
-            for sort in ("predicted", "unusual", "explained"):
-                name = f"accord_rows_{sort}_total"
-                lines += [*_head(name, "counter", f"Rows {sort}."), f"{name} {self._rows[sort]}"]
-        for name, (about, value) in gauges.items():
-            lines += [*_head(name, "gauge", about), f"{name} {float(value)!r}"]
-        return "\n".join([*lines, ""])
-
-
-def _head(name: str, kind: str, about: str) -> list[str]:
-    return [f"# HELP {name} {about}", f"# TYPE {name} {kind}"]
 
 
 # --- batches -------------------------------------------------------------------------------------
@@ -236,12 +155,16 @@ class Service:
     Args:
         path: A file that ``accord fit`` or :meth:`accord.TableRegressor.save` wrote.
         limits: What a request may cost.
+        workers: Processes that will answer together, each with its share of the rows that may wait.
     """
 
-    def __init__(self, path: str | Path, *, limits: Limits | None = None) -> None:
-        self.limits = limits or Limits()
+    def __init__(self, path: str | Path, *, limits: Limits | None = None, workers: int = 1) -> None:
+        check_count("workers", workers)
+        limits = limits or Limits()
+        self.limits = replace(limits, waiting_rows=max(1, limits.waiting_rows // workers))
+        self.workers = workers
         self.file = ModelFile(Path(path))
-        self.metrics = Metrics()
+        self.metrics = Metrics(workers)
         self._batcher: Batcher[Question, ServiceAnswer] | None = None
         self._explainer: ThreadPoolExecutor | None = None
         self._explaining = 0
@@ -253,8 +176,9 @@ class Service:
 
     def open(self) -> None:
         """Start the threads that compute."""
-        self._batcher = Batcher(predict_together, self.limits, watch=self.metrics.batch)
+        self._batcher = Batcher(predict_together, self.limits, watch=self._predicted)
         self._explainer = ThreadPoolExecutor(1, thread_name_prefix="explanations")
+        self._note_state()
 
     def close(self) -> None:
         """Finish what has been asked, and refuse what is asked from now on."""
@@ -264,6 +188,13 @@ class Service:
             batcher.close()
         if explainer is not None:
             explainer.shutdown()
+        self._note_state()
+
+    def reload(self) -> str:
+        """Load the model's file again if it has changed; what was done, in a sentence."""
+        message = self.file.reload()
+        self._note_state()
+        return message
 
     @property
     def is_ready(self) -> bool:
@@ -304,22 +235,26 @@ class Service:
     def _explained(self) -> None:
         self._explaining -= 1
 
-    def gauges(self) -> dict[str, tuple[str, float]]:
-        """Figures of the moment."""
-        waiting = self._batcher.waiting_rows if self._batcher is not None else 0
-        return {
-            "accord_waiting_rows": ("Rows that wait to be predicted.", waiting),
-            "accord_ready": ("Whether rows can be predicted.", float(self.is_ready)),
-            "accord_model_loaded_timestamp_seconds": (
-                "When the model in use was loaded.",
-                self.model.loaded.timestamp(),
-            ),
-            "accord_model_reloads": ("How often another model was loaded.", self.file.reloads),
-            "accord_model_reload_failed": (
-                "Whether the last changed file could not be loaded.",
-                float(bool(self.file.failure)),
-            ),
-        }
+    def figures(self) -> str:
+        """Counts, times and the state of all workers; of others, as of their last batch."""
+        self._note_state()
+        return self.metrics.text()
+
+    def _predicted(self, rows: int) -> None:
+        self.metrics.batch(rows)
+        self._note_state()
+
+    def _note_state(self) -> None:
+        batcher = self._batcher
+        self.metrics.now(
+            {
+                "waiting_rows": batcher.waiting_rows if batcher is not None else 0,
+                "ready": self.is_ready,
+                "model_loaded": self.model.loaded.timestamp(),
+                "model_reloads": self.file.reloads,
+                "model_reload_failed": bool(self.file.failure),
+            }
+        )
 
     def _asked(self) -> Batcher[Question, ServiceAnswer]:
         if self._batcher is None:

@@ -207,7 +207,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
-        for_portfolio["blanks"] = self.preprocessor_.unknown_categories()
+        for_portfolio["blanks"] = self.preprocessor_.blanks()
         together = held_together(table, data, group=self.group, time=self.time)
         training(0.0, "Training")
         self.engine_ = make_engine(
@@ -285,6 +285,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         check_is_fitted(self, "engine_")
         return table_receipts(
             lambda rows: self.engine_.answer(rows)[0],
+            self.engine_.answer_as_known,
+            self.engine_.blanks_,
             self.engine_.proximity_,
             self.preprocessor_,
             self.profile_,

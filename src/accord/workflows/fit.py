@@ -24,6 +24,7 @@ from accord.tabular import (
     as_floats,
     partial_dependence,
 )
+from accord.workflows.columns import DescribedColumn, described_columns
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
 from accord.workflows.judged_rows import (
     JudgedRow,
@@ -49,6 +50,8 @@ _BVM_TOLERANCES = ("local", "learn", "validate", "robust")
 _TRAIN, _EXPLAIN = 90.0, 10.0
 # Columns whose cells are shown with each row.
 _MAIN_COLUMNS = 4
+# Groups of rows by distance, as many as the figure has.
+_DISTANCES = 8
 # The linear model is only for comparison: on so many rows its width is known well enough.
 _LINEAR_ROWS, _LINEAR_COLUMNS = 20_000, 1_000
 
@@ -92,6 +95,15 @@ class FitResult:
         """Coverage and width from small to large predictions."""
         return self.held_out.groups(self.held_out.mean, QUARTILES)
 
+    def by_distance(self) -> list[RowGroup]:
+        """Coverage and width from rows near the training rows to those furthest from them."""
+        titles = (f"{group} of {_DISTANCES}" for group in range(1, _DISTANCES + 1))
+        return self.held_out.groups(self.distances, tuple(titles))
+
+    def columns(self) -> list[DescribedColumn]:
+        """What was found in each column and what was done with it."""
+        return described_columns(self.model, self.leaks)
+
     def to_json(self) -> dict[str, Any]:
         """All that the report shows, for machines."""
         return {
@@ -112,6 +124,7 @@ class FitResult:
                 for name, curve in zip(("held_out", "unusual"), self.curves, strict=True)
             },
             "quarters": [vars(quarter) for quarter in self.quarters()],
+            "by_distance": [vars(group) for group in self.by_distance()],
             "parts_of_variance": {
                 "held_out": self.held_out.variance_shares,
                 "unusual": self.shifted.variance_shares,
@@ -125,7 +138,7 @@ class FitResult:
             "widest_rows": [row.to_json() for row in self.widest],
             "rows": [row.to_json() for row in self.rows],
             "main_columns": list(self.main_columns),
-            "columns": [decision._asdict() for decision in self.model.training_.decisions],
+            "columns": [vars(column) for column in self.columns()],
             "leaderboard": self.model.card_.leaderboard,
             "notes": list(self.notes),
             "card": self.model.card_.to_dict(),
