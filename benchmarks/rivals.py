@@ -25,7 +25,7 @@ from accord.estimators import (
     PBPRegressor,
     fit_together,
 )
-from accord.paper import Estimate, figure, standard_errors_apart
+from accord.paper import MeanOverSplits, figure, standard_errors_apart
 from accord.splits import standard_splits
 
 SETS = ("boston", "concrete", "energy", "wine", "yacht")
@@ -129,7 +129,7 @@ def lines(folder: Path, datasets: Sequence[str], methods: Sequence[str], n: int)
 
 def beside(record: dict[str, Any], dataset: str, method: str, measure: str) -> Iterator[str]:
     """Ours, what was published, and how many combined standard errors lie between them."""
-    ours = Estimate.over(record[measure])
+    ours = MeanOverSplits.over(record[measure])
     yield f"{ours.value:.3f} ± {ours.error:.3f}"
     column, _ = METHODS[method]
     printed = None if column is None else figure("table1", dataset, measure, column)

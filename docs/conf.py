@@ -27,8 +27,10 @@ extensions = [
     "reference_pages",
     "command_pages",
     "mathml",
+    "links",
+    "sphinx.ext.intersphinx",
 ]
-exclude_patterns = ["_build", "_extensions", "examples"]
+exclude_patterns = ["_build", "_extensions", "examples", "inventories"]
 # Attributes of one name in several classes: docstrings mean the one of their own class.
 suppress_warnings = ["ref.python"]
 
@@ -66,17 +68,20 @@ sphinx_gallery_conf = {
     "reset_modules": (),
 }
 
-# Links to other projects need the network: the build asks for them only when told to.
-if os.environ.get("ACCORD_DOCS_ONLINE"):
-    extensions.append("sphinx.ext.intersphinx")
-    intersphinx_timeout = 10
-    intersphinx_mapping = {
-        "python": ("https://docs.python.org/3", None),
-        "numpy": ("https://numpy.org/doc/stable", None),
-        "pandas": ("https://pandas.pydata.org/docs", None),
-        "sklearn": ("https://scikit-learn.org/stable", None),
-        "torch": ("https://docs.pytorch.org/docs/stable", None),
-    }
+# Links to other projects, for the names that the reference has, need no network: the addresses are
+# in a folder of this one. With ACCORD_DOCS_ONLINE the projects' own inventories are asked.
+_PROJECTS = {
+    "python": "https://docs.python.org/3",
+    "numpy": "https://numpy.org/doc/stable",
+    "pandas": "https://pandas.pydata.org/docs",
+    "sklearn": "https://scikit-learn.org/stable",
+    "torch": "https://docs.pytorch.org/docs/stable",
+}
+_ONLINE = (None,) if os.environ.get("ACCORD_DOCS_ONLINE") else ()
+intersphinx_timeout = 10
+intersphinx_mapping = {
+    name: (address, (*_ONLINE, f"inventories/{name}.txt")) for name, address in _PROJECTS.items()
+}
 
 html_theme = "furo"
 html_title = f"Accord {__version__}"

@@ -4,8 +4,11 @@ Imports count wherever they stand: at the top of a file, inside a function, or f
 """
 
 import ast
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
+from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
@@ -18,6 +21,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_version",
         "_types",
         "_checks",
+        "_code",
         "_files",
         "_notebook",
         "_progress",
@@ -119,6 +123,17 @@ def test_every_package_has_a_layer() -> None:
     assert packages == set(LAYER)
 
 
+def test_the_readme_shows_these_layers() -> None:
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    rows = re.findall(r"^\| (\d) [^|]*\|([^|]*)\|", text, flags=re.M)
+    shown = {int(number): set(re.findall(r"`(\w+)`", names)) for number, names in rows}
+    for number, packages in enumerate(LAYERS):
+        if number == 0:  # only some are named
+            assert shown[number] <= set(packages)
+        else:
+            assert shown[number] == set(packages) - {"__main__"}
+
+
 def test_imports_point_down() -> None:
     assert upward(ACROSS) == []
 
@@ -143,6 +158,30 @@ def test_array_types_are_defined_once() -> None:
         if isinstance(node, ast.Assign) and ast.unparse(node.value) == "NDArray[np.float64]"
     ]
     assert definitions == ["_types.py"]
+
+
+def test_scripts_import_what_exists() -> None:
+    """Benchmarks, and the examples that only the site runs."""
+    root = Path(__file__).parents[1]
+    scripts = [*root.glob("benchmarks/*.py"), *root.glob("docs/examples/**/*.py")]
+    found = [
+        each
+        for path in scripts
+        for each in imports_of(str(path.relative_to(root)), path.read_text())
+        if each.name or not hasattr(accord, each.module)  # from accord import BVMRegressor
+    ]
+    assert scripts
+    assert found
+    assert [str(each) for each in found if not exists(each)] == []
+
+
+def exists(each: Import) -> bool:
+    full = f"accord.{each.module}"
+    return find_spec(full) is not None and (
+        not each.name
+        or hasattr(import_module(full), each.name)
+        or find_spec(f"{full}.{each.name}") is not None
+    )
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The recipes of CONTRIBUTING, each walked through with a throw-away example."""
 
 import math
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -41,6 +42,14 @@ def test_there_is_a_recipe(thing: str) -> None:
     assert f"- **{article}{thing}**" in GUIDE
 
 
+def test_the_files_that_it_names_are_there() -> None:
+    root = Path(__file__).parents[1]
+    named = set(re.findall(r"`([\w/]+/[\w.]+\.(?:py|md))`", GUIDE))
+    places = (root, root / "src", root / "src" / "accord")
+    assert len(named) > 10
+    assert [name for name in named if not any((place / name).exists() for place in places)] == []
+
+
 # A family: one class, one call.
 
 
@@ -64,8 +73,8 @@ class HyperbolicSecant(StandardFamily):
     def quantile(self, p):
         return 2 / math.pi * torch.log(torch.tan(math.pi / 2 * p))
 
-    def sample(self, shape, generator=None, *, dtype=torch.float64, device=None):
-        return self.quantile(torch.rand(tuple(shape), generator=generator, dtype=dtype))
+    def draws(self, like, generator):
+        return self.quantile(torch.empty_like(like).uniform_(generator=generator))
 
 
 @pytest.fixture

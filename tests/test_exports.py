@@ -18,6 +18,7 @@ PUBLIC = [
     "AtMost",
     "BVMLoss",
     "BVMRegressor",
+    "DatasetAgreementLoss",
     "DeepEnsembleRegressor",
     "EachOutput",
     "Empirical",

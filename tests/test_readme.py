@@ -1,11 +1,15 @@
 """The README's Python blocks run, in order, as one session."""
 
 import re
+import sys
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 import torch
+
+import accord
 
 README = Path(__file__).parents[1] / "README.md"
 TEXT = README.read_text()
@@ -29,8 +33,9 @@ def test_blocks_run(tmp_path, monkeypatch, capsys):
     assert session["paper"].get_params()["tolerance"] == "1%"
     assert session["paper"].predict_interval(session["X"].tail(3)).shape == (3, 2)
     # the loss alone: it pulls the mean towards the target
-    targets = torch.linspace(-1, 1, 8)
-    assert torch.equal(session["mean"].grad.sign(), -targets.sign())
+    mean, targets = torch.zeros(8, requires_grad=True), torch.linspace(-1, 1, 8)
+    session["loss"](mean, targets, torch.ones(8)).backward()
+    assert torch.equal(mean.grad.sign(), -targets.sign())
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\((?!http|#)([^)#]+)\)", TEXT))
@@ -38,21 +43,58 @@ def test_links_lead_somewhere(path):
     assert (README.parent / path).exists()
 
 
-def test_hops_name_what_is_there():
-    """Every dotted name of the walks through the code can be imported."""
-    import accord.cli
-    import accord.portfolio.crossfit
-    import accord.workflows
-    from accord.persistence import save
+class _ReachedError(BaseException):
+    """Networks are about to be trained; nothing on the way may handle this."""
 
-    walk = TEXT.split("From a CSV to a model file")[1].split("## Limits")[0]
-    assert "`portfolio.crossfit.try_recipe`" in walk
-    assert callable(accord.portfolio.crossfit.try_recipe)
-    assert "`workflows.fit_table`" in walk
-    assert callable(accord.workflows.fit_table)
-    assert "`persistence.save`" in walk
-    assert callable(save)
+
+def test_the_walk_is_the_way_that_a_fit_takes(tmp_path, monkeypatch):
+    """From the command to the training loop, the functions call each other as the README says."""
+    from accord.cli import application
+    from accord.portfolio import models
+
+    walk = TEXT.split("From a CSV to a model file")[1].split(";")[0]
+    hops = re.findall(r"`([\w.]+)`\s+→", re.sub(r"\(.*?\)", "", walk))
+    assert len(hops) == 6
+    assert walk.startswith(" in seven hops")
+    assert walk.endswith("`training.train`")
+    called: list[str] = []
+
+    def train(*_, **__):
+        frame = sys._getframe(1)
+        while frame is not None:
+            module = frame.f_globals["__name__"].removeprefix("accord.")
+            called.append(f"{module}.{frame.f_code.co_qualname}")
+            frame = frame.f_back
+        raise _ReachedError
+
+    monkeypatch.setattr(models, "train", train)
+    table = tmp_path / "table.csv"
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).to_csv(table)
+    with pytest.raises(_ReachedError):
+        application.main(["fit", str(table), "-t", "y", "-o", str(tmp_path / "m"), "--no-report"])
+    way = iter(reversed(called))
+    for hop in hops:
+        first, last = hop.split(".")[0], hop.split(".")[-1]
+        assert any(step.endswith(last) or f".{last}." in step for step in way), hop
+        assert first[0].isupper() or any(step.startswith(f"{first}.") for step in called)
+
+
+def test_the_loss_is_found_in_three_hops():
+    """The loss calls the primitive of the second file, and that the family of the third."""
+    walk = TEXT.split("The loss in three:")[1].split("\n")[0]
+    first, *files = re.findall(r"`([^`]+)`", walk)
+    assert first == "losses.BVMLoss"
+    modules = {f"accord.{file.removesuffix('.py').replace('/', '.')}" for file in files}
+    seen: set[str] = set()
+    sys.setprofile(lambda frame, *_: seen.add(frame.f_globals.get("__name__", "")))
+    try:
+        accord.BVMLoss(tolerance=0.1)(torch.zeros(3), torch.ones(3), torch.ones(3))
+    finally:
+        sys.setprofile(None)
+    assert len(modules) == 2
+    assert modules <= seen
 
 
 def test_length():
-    assert len(TEXT.splitlines()) <= 135
+    assert len(TEXT.splitlines()) <= 125

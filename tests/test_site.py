@@ -9,11 +9,9 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
-from html.parser import HTMLParser
 from importlib import import_module
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import pytest
 
@@ -23,6 +21,8 @@ for package in ("sphinx", "furo", "myst_parser", "sphinx_gallery"):
 pytestmark = pytest.mark.slow
 
 ROOT = Path(__file__).parents[1]
+sys.path.append(str(ROOT / "docs" / "_extensions"))
+links, reference_pages = import_module("links"), import_module("reference_pages")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 WIDTHS = {"phone": 390, "desk": 1280}
 FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run")
@@ -42,25 +42,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return target
 
 
-def pages(site: Path) -> list[Path]:
-    return sorted(path for path in site.rglob("*.html") if "_static" not in path.parts)
-
-
-class Page(HTMLParser):
-    """What a page links to, and the places in it that can be linked to."""
-
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.places: set[str] = set()
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        named = dict(attrs)
-        self.places |= {value for key in ("id", "name") if (value := named.get(key))}
-        self.links += [value for key in ("href", "src") if (value := named.get(key))]
-
-
 @pytest.mark.parametrize(
     ("written", "marked"),
     [
@@ -69,53 +50,48 @@ class Page(HTMLParser):
         ("a *word* and **Shape**: ``x | y``", "a *word* and **Shape**: ``x | y``"),
     ],
 )
-def test_mathematics_is_not_taken_for_marks(monkeypatch, written: str, marked: str) -> None:
-    monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
-    assert import_module("reference_pages").without_marks(written) == marked
+def test_mathematics_is_not_taken_for_marks(written: str, marked: str) -> None:
+    assert reference_pages.without_marks(written) == marked
 
 
-def test_formulas_and_sessions_are_left_alone(monkeypatch) -> None:
-    monkeypatch.syspath_prepend(ROOT / "docs" / "_extensions")
+def test_formulas_and_sessions_are_left_alone() -> None:
     lines = ["text", ".. math::", "", "    |t|", "", "text", ">>> 1 | 2", "3", "", "text"]
-    assert [lines[k] for k in import_module("reference_pages").running_text(lines)] == [
+    assert [lines[k] for k in reference_pages.running_text(lines)] == [
         *("text", "text", "", "text")
     ]
 
 
+def test_a_broken_link_is_found(tmp_path: Path) -> None:
+    """The build checks its links; this is that it would notice."""
+    (tmp_path / "a.html").write_text('<p id="here"></p><a href="b.html#there">b</a>')
+    (tmp_path / "b.html").write_text('<a href="a.html#here">a</a><a href="https://example.org">')
+    assert links.broken(tmp_path) == ["a.html: b.html#there"]
+    (tmp_path / "b.html").unlink()
+    assert links.broken(tmp_path) == ["a.html: b.html#there"]
+    (tmp_path / "b.html").write_text('<img src="none.png"><i id="there"></i>')
+    assert links.broken(tmp_path) == ["b.html: none.png"]
+
+
 def test_links_lead_somewhere(site: Path) -> None:
-    read = {path: Page(path) for path in pages(site)}
-    broken = []
-    for path, page in read.items():
-        for link in page.links:
-            parts = urlsplit(link)
-            if parts.scheme or link.startswith(("//", "data:")):
-                continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            place = unquote(parts.fragment)
-            exists = target.exists() and (
-                not place or target not in read or place in read[target].places
-            )
-            if not exists:
-                broken.append(f"{path.relative_to(site)}: {link}")
-    assert broken == []
+    assert links.broken(site) == []
 
 
 def test_every_public_name_is_described(site: Path) -> None:
-    import accord
-
-    described = set().union(
-        *(Page(path).places for path in (site / "_generated" / "reference").glob("*.html"))
-    )
-    for package in ("agreement", "distributions", "estimators", "losses", "metrics", "plots"):
-        for name in getattr(accord, package).__all__:
-            assert {f"accord.{package}.{name}", name.lower().replace("_", "-")} & described
+    folder = site / "_generated" / "reference"
+    packages = reference_pages.packages()
+    assert {"tabular", "estimators", "workflows", "validation"} <= set(packages)
+    for package in packages:
+        described = links.Page(folder / f"{package}.html").places
+        for name in import_module(f"accord.{package}").__all__:
+            heading = name.lower().replace("_", "-").strip("-")
+            assert {f"accord.{package}.{name}", heading} & described, f"{package}: {name}"
 
 
 def test_examples_show_pictures(site: Path) -> None:
     folder = site / "_generated" / "gallery"
     scripts = list((ROOT / "docs" / "examples" / "gallery").glob("plot_*.py"))
     for script in scripts:
-        shown = Page(folder / f"{script.stem}.html").links
+        shown = links.Page(folder / f"{script.stem}.html").links
         assert any("sphx_glr" in link for link in shown), script.name
 
 
@@ -139,7 +115,7 @@ def test_every_page_opens_and_fits(site: Path, browser: Any, width: int) -> None
     window.on("pageerror", lambda error: heard.append(str(error)))
     window.on("request", lambda asked: heard.append(asked.url) if _foreign(asked.url) else None)
     wrong = []
-    for path in pages(site):
+    for path in links.pages(site):
         window.goto(path.as_uri())
         reach = window.evaluate("document.documentElement.scrollWidth")
         # the page of results gets its heading when something is sought

@@ -224,6 +224,16 @@ def test_copies_are_found_alike_in_frames_and_arrays(of) -> None:
 
 
 @pytest.mark.parametrize("of", [np.asarray, pd.DataFrame])
+def test_rows_with_few_values_are_alike_and_no_copies(of) -> None:
+    some = np.random.default_rng(0)
+    X, y = some.integers(0, 3, (200, 2)), some.integers(0, 5, 200)
+    assert len(np.unique(groups_of_copies(of(X), y))) == 200
+    measured = some.normal(size=40)  # the same numbers again can only be copies
+    again = np.tile(np.arange(40), 5)
+    assert len(np.unique(groups_of_copies(of(X[again]), measured[again]))) == 40
+
+
+@pytest.mark.parametrize("of", [np.asarray, pd.DataFrame])
 def test_a_row_with_more_copies_than_a_part_holds_is_no_copy(of) -> None:
     X, y = np.concatenate([np.zeros((30, 1)), rng.normal(size=(70, 1))]), np.zeros(100)
     assert len(np.unique(groups_of_copies(of(X), y, n_parts=5))) == 100

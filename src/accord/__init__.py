@@ -56,7 +56,7 @@ if TYPE_CHECKING:
         MSEEnsembleRegressor,
         PBPRegressor,
     )
-    from accord.losses import AgreementLoss, BVMLoss, JointAgreementLoss
+    from accord.losses import AgreementLoss, BVMLoss, DatasetAgreementLoss, JointAgreementLoss
     from accord.persistence import load
     from accord.portfolio import PortfolioRegressor
     from accord.tabular import GuardedRegressor, TableRegressor, guard
@@ -69,6 +69,7 @@ __all__ = [
     "AtMost",
     "BVMLoss",
     "BVMRegressor",
+    "DatasetAgreementLoss",
     "DeepEnsembleRegressor",
     "EachOutput",
     "Empirical",
@@ -152,6 +153,7 @@ _HOMES = {
     "losses": (
         "AgreementLoss",
         "BVMLoss",
+        "DatasetAgreementLoss",
         "JointAgreementLoss",
     ),
     "persistence": ("load",),

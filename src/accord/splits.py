@@ -11,12 +11,13 @@ three are scikit-learn splitters for :func:`~sklearn.model_selection.cross_val_s
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
+from accord._checks import check_choice, check_count
 from accord._types import Floats, Indices
 
 __all__ = [
@@ -59,8 +60,7 @@ def standard_splits(n: int, n_splits: int = 20) -> list[Split]:
         ([2, 9, 6, 4, 0, 3, 1, 7, 8], [5])
     """
     n_train = round(0.9 * n)
-    if n_splits < 1:
-        raise ValueError(f"n_splits must be at least 1, got {n_splits}.")
+    check_count("n_splits", n_splits)
     if not 0 < n_train < n:
         raise ValueError(f"n must be at least 6 rows, got {n}. One tenth of them is held out.")
     generator = np.random.RandomState(1)  # legacy, as the published files were drawn with it
@@ -134,8 +134,7 @@ def tail_split(
         >>> tail_split(np.arange(10.0)[:, None], side="both", fraction=0.2)[1]
         array([0, 9])
     """
-    if side not in ("lower", "upper", "both"):
-        raise ValueError(f"side must be 'lower', 'upper' or 'both', got {side!r}.")
+    check_choice("side", side, get_args(TailSide))
     order = _order(_features(X), _column(X, feature))
     n_test = _held_out(len(order), fraction)
     n_lower = {"lower": n_test, "upper": 0, "both": n_test // 2}[side]
@@ -238,8 +237,7 @@ class OutlierSplit:
 
     def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
         """Pairs of train and test rows."""
-        if self.n_splits < 1:
-            raise ValueError(f"n_splits must be at least 1, got {self.n_splits}.")
+        check_count("n_splits", self.n_splits)
         seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_splits)
         for seed in seeds:
             yield outlier_split(X, fraction=self.fraction, random_state=int(seed))
@@ -308,8 +306,8 @@ def groups_of_copies(X: Any, y: ArrayLike, *, n_parts: int = 5) -> Indices:
 
     Copies of a row belong into the same of ``n_parts`` parts: held out from a model that has
     learnt from its copy, a row is no test. Where nearly every row has copies, or one has more than
-    a part holds, values are few and rows are alike without being copies: each then has its own
-    number.
+    a part holds, or equal features have unlike targets and all of both make fewer pairs than there
+    are rows, values are few and rows are alike without being copies: each then has its own number.
 
     **Shape**: X (N, d), a data frame or an array; y (N,) → (N,).
 
@@ -318,10 +316,15 @@ def groups_of_copies(X: Any, y: ArrayLike, *, n_parts: int = 5) -> Indices:
     (True, False)
     """
     target = np.asarray(y, dtype=np.float64)
-    group = _alike_in_frame(X, target) if hasattr(X, "iloc") else _alike_in_array(X, target)
+    alike = _alike_in_frame if hasattr(X, "iloc") else _alike_in_array
+    group = alike(X, target)
     n, size = len(group), np.bincount(group)
+    if len(size) == n:
+        return group
+    features = len(np.unique(alike(X, np.zeros(n))))
+    few = features < len(size) and features * len(np.unique(target)) < n
     chance = len(size) < max(2, n / 10) or size.max() > max(2, n / n_parts)
-    return np.arange(n) if chance else group
+    return np.arange(n) if chance or few else group
 
 
 def _alike_in_frame(X: Any, y: Floats) -> Indices:

@@ -12,6 +12,7 @@ from accord._numerics import (
     Region,
     log_normal_density,
     log_normal_in,
+    log_normal_in_any,
     normal_probability,
     training_points,
 )
@@ -150,3 +151,31 @@ def test_nothing_agrees_with_an_empty_region() -> None:
     log_p.backward()
     assert shift.grad is not None
     assert bool((shift.grad == 0).all())
+
+
+@pytest.mark.parametrize(("d", "within"), [(2, 1e-6), (3, 1e-3), (4, 0.01)])
+@pytest.mark.parametrize("radius", [3.0, 8.0, 20.0])
+def test_outside_a_ball_has_its_digits_far_out(d: int, within: float, radius: float) -> None:
+    """In judging and in training; up to e⁻²⁰⁰."""
+    regions = [region.map(lambda x: x[None]) for region in ellipsoid(*[radius] * d).complement()]
+    shift, cholesky = torch.zeros(1, d).double(), torch.eye(d).double()[None]
+    expected = chi2.logsf(radius**2, d)
+    judged, _ = normal_probability(regions, shift, cholesky)
+    trained = log_normal_in_any(regions, shift, cholesky, training_points(d))
+    assert judged.item() == pytest.approx(expected, abs=within)
+    assert trained.item() == pytest.approx(expected, abs=within)
+
+
+@pytest.mark.parametrize("radius", [2.0, 6.0, 10.0])
+def test_outside_a_disc_does_not_depend_on_the_direction(radius: float) -> None:
+    """Off its middle, with unequal scales: in standard errors the disc is the same."""
+    found = []
+    for angle in (0.0, 0.4, 1.2):
+        scale = tensor([1.0, 0.3])
+        regions = [
+            region.map(lambda x: x[None])
+            for region in ellipsoid(*(radius * scale).tolist()).complement()
+        ]
+        shift = scale * tensor([2 * math.cos(angle), 2 * math.sin(angle)])
+        found.append(normal_probability(regions, shift[None], torch.diag(scale)[None])[0].item())
+    assert found == pytest.approx([found[0]] * 3, abs=1e-6)

@@ -16,7 +16,6 @@ from accord.agreement import (
     Within,
     probability_of_agreement,
 )
-from accord.agreement.dataset_rules import poisson_binomial_tail
 from accord.distributions import Empirical, Laplace, Normal, Uniform
 
 RNG = np.random.default_rng(0)
@@ -124,10 +123,12 @@ def test_draws_on_both_sides() -> None:
         assert abs(mixed.probability - law.probability) <= 4 * stated
 
 
-def test_poisson_binomial_is_binomial_for_equal_chances() -> None:
-    for least in range(8):
-        found = poisson_binomial_tail(np.full(7, 0.3), least)
-        assert found == pytest.approx(stats.binom.sf(least - 1, 7, 0.3), rel=1e-13)
+def test_a_share_that_is_next_to_impossible_has_its_digits() -> None:
+    """All of 400 rows, each 5 deviations away: far below what a float can hold."""
+    law, data = Normal(np.zeros(400), 1.0), np.full(400, 5.0)
+    found = joint(law, data, ShareWithin(0.1, share=1.0))
+    one_row = probability_of_agreement(law, data, Within(0.1)).log_probability[0]
+    assert float(found.log_probability) == pytest.approx(400 * float(one_row), rel=1e-12)
 
 
 def test_callable_over_all_rows() -> None:

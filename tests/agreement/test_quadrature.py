@@ -8,7 +8,7 @@ import torch
 from scipy import integrate as reference
 
 from accord.agreement.quadrature import NODES, WEIGHTS, integrate
-from accord.agreement.rule import Rule
+from accord.agreement.rules import Rule
 from accord.agreement.tracing import trace
 from accord.distributions import Normal, StudentT
 

@@ -17,6 +17,7 @@ from accord.agreement import (
     Exact,
     Inside,
     Rule,
+    Share,
     Within,
     WithinRelative,
     probability_of_agreement,
@@ -243,6 +244,24 @@ def test_clones_and_saves_with_a_rule_in_words(tmp_path) -> None:
     np.testing.assert_array_equal(loaded.predict_dist(X).cdf(Y), model.predict_dist(X).cdf(Y))
 
 
+def test_a_share_of_rows_leaves_gross_errors_alone(tmp_path) -> None:
+    """One target in twenty is wrong by 4; nine in ten must be within 0.3."""
+    noise = np.random.default_rng(0)
+    x = noise.uniform(-2, 2, (400, 1))
+    truth = np.sin(2 * x[:, 0])
+    y = truth + 0.1 * noise.normal(size=400) + 4.0 * (np.arange(400) % 20 == 0)
+    settings = SETTINGS | {"epochs": 60, "hidden": (50, 50), "learning_rate": 5e-3}
+    share = BVMRegressor(
+        rule="90% within 0.3", predictive="model", **(settings | {"batch_size": 100})
+    ).fit(x, y)
+    each = BVMRegressor(rule="within 0.3", **settings).fit(x, y)
+    wrong = [np.sqrt(np.mean((model.predict(x) - truth) ** 2)) for model in (share, each)]
+    assert wrong[0] < 0.12 < wrong[1]
+    share.save(tmp_path / "model.skops")
+    loaded = accord.load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(loaded.predict(x), share.predict(x))
+
+
 REFUSED = {
     "numbers per row": ({"rule": Within(np.full(N, 0.2))}, {}, "y_rule"),
     "rule and tolerance": ({"rule": Within(0.2), "tolerance": 0.1}, {}, "without tolerance"),
@@ -262,7 +281,18 @@ REFUSED = {
         "must have intervals",
     ),
     "comb": ({"rule": lambda a, b: np.sin(900 * a) > 0, "predictive": "model"}, {}, "few enough"),
-    "over all rows": ({"rule": "95% within 0.5"}, {}, "single rows"),
+    "share without a density": ({"rule": "95% within 0.5"}, {}, "imply a density.*Share"),
+    "share of exact rows": (
+        {"rule": Share(Exact(), 0.9), "predictive": "model"},
+        {},
+        "agree with a probability",
+    ),
+    "share of weighted rows": (
+        {"rule": "95% within 0.5", "predictive": "model"},
+        {"sample_weight": np.linspace(1, 2, N)},
+        "same for all rows",
+    ),
+    "over all rows": ({"rule": "mean error within 0.1"}, {}, "a share of rows alone"),
 }
 
 

@@ -38,6 +38,7 @@ RULES: dict[str, JointRule | None] = {
     "norm within": NormWithin(0.7, scale=SCALE),
 }
 SAME_SIGN = JointRule.from_callable(lambda a, b: (a * b > 0).all(-1), name="of one sign")
+NARROW = np.where(np.arange(1000)[:, None] == 7, 1.0, 0.5) * np.ones(2)
 CACHE: dict[str, JointBVMRegressor] = {}
 
 
@@ -136,7 +137,7 @@ def test_unions_and_callables_are_trained_on(tmp_path: Path) -> None:
         "box": AllWithin(half),
         "union": below | above,
         "opposite": ~(~below & ~above),
-        "callable": JointRule.from_callable(lambda a, b: (abs(a - b) <= half).all(-1)),
+        "callable": lambda a, b: (abs(a - b) <= half).all(-1),
     }
     fits = {
         name: JointBVMRegressor(rule=rule, predictive="model", **{**QUICK, "epochs": 3}).fit(X, Y)
@@ -172,6 +173,18 @@ def test_warm_start_goes_on() -> None:
             {"rule": AllWithin(np.ones((1000, 2))) & SAME_SIGN, "predictive": "model"},
             "numbers per row",
         ),
+        *(
+            ({"rule": rule, "predictive": "model"}, "none for row 0")
+            for rule in (
+                NormWithin(0.5) & ~NormWithin(0.5),
+                AllWithin(0.5) & ~NormWithin(1.0),
+                EachOutput([Within(0.5), Within(0.5)]) & ~AllWithin(0.5),
+            )
+        ),
+        (
+            {"rule": AllWithin(np.ones((1000, 2))) & ~AllWithin(NARROW), "predictive": "model"},
+            "none for row 7",
+        ),
     ],
 )
 def test_settings_are_checked(settings: dict[str, object], words: str) -> None:
@@ -182,7 +195,7 @@ def test_settings_are_checked(settings: dict[str, object], words: str) -> None:
 def test_one_target_and_rules_of_one_are_sent_elsewhere() -> None:
     with pytest.raises(ValueError, match="BVMRegressor"):
         JointBVMRegressor().fit(X, Y[:, 0])
-    with pytest.raises(TypeError, match="BVMRegressor"):
+    with pytest.raises(TypeError, match=r"over several outputs.*EachOutput"):
         JointBVMRegressor(rule=Within(0.1)).fit(X, Y)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="JointBVMRegressor"):
         BVMRegressor(rule=AllWithin(0.1)).fit(X, Y)  # type: ignore[arg-type]

@@ -118,6 +118,25 @@ def test_a_fault_of_the_module_shows_at_fit() -> None:
         ModuleRegressor(FailsToPredict, epochs=1, n_members=1, random_state=0).fit(x, x[:, 0])
 
 
+class DropsAxes(nn.Module):
+    """Answers a single row with a vector in place of a row."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.layer(x).squeeze()
+
+
+def test_a_module_that_cannot_answer_one_row_is_refused_before_training() -> None:
+    x = np.random.default_rng(0).normal(size=(20, 2))
+    model = ModuleRegressor(DropsAxes, epochs=1, n_members=1, random_state=0)
+    with pytest.raises(ValueError, match=r"shape \(1, 2\) for a batch of 1.*got \(2,\)"):
+        model.fit(x, x[:, 0])
+    assert not hasattr(model, "history_")
+
+
 def test_prediction_is_smoothed_by_the_tolerance(model: ModuleRegressor) -> None:
     x, _ = rows()
     bare = clone(model).set_params(predictive="model")
@@ -243,7 +262,7 @@ ONE = perceptron()
 @pytest.mark.parametrize(
     ("make", "error", "words"),
     [
-        (lambda: perceptron(1), ValueError, r"shape \(32, 2\).*got \(32, 1\).*2 outputs"),
+        (lambda: perceptron(1), ValueError, r"shape \(2, 2\).*got \(2, 1\).*2 outputs"),
         (lambda: nn.Linear(2, 2).requires_grad_(False), ValueError, "parameters to train"),
         (lambda: nn.LSTM(2, 2), ValueError, "got tuple"),
         (lambda: 3, TypeError, "must return a torch.nn.Module, got int"),

@@ -224,6 +224,29 @@ def test_filling_in_a_value_that_matters_narrows_most() -> None:
     assert found.to_frame().index.tolist() == ["gap", "whole"]
 
 
+def test_what_is_unknown_counts_as_distance_in_its_own_column() -> None:
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame(
+        {
+            "a": rng.uniform(-3, 3, 300),
+            "b": rng.normal(size=300),
+            "k": rng.choice(list("pqrs"), 300),
+        }
+    )
+    y = 3 * frame["a"] + frame["b"] + 4 * (frame["k"] == "p") + rng.normal(0, 0.3, 300)
+    model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(frame, y)
+    rows = pd.DataFrame({"a": [np.nan, 0.5], "b": [2.0, 2.0], "k": ["q", "new"]})
+    found = model.explain_uncertainty(rows)
+    largest = [found.names[place] for place in found.distance_by_column.argmax(axis=1)]
+    assert largest == ["a", "k"]
+    total = np.square(model.predict_dist(rows).distance)
+    np.testing.assert_allclose(found.distance_by_column.sum(axis=1), total, rtol=1e-6)
+    assert found.unlike[0].startswith("a missing: no training row lacks it")
+    assert found.unlike[1].startswith("k new: no training row has it")
+    assert found.narrow[0].startswith("the missing value of a: about ")  # no further row helps
+    assert found.narrow[1].startswith("more training rows like this one: up to ")
+
+
 def test_a_saved_model_gives_the_same_receipts(
     model: TableRegressor, houses: pd.DataFrame, model_file
 ) -> None:

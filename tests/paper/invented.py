@@ -5,9 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from accord.paper import STUDIES
-from accord.paper.folds import TOY_GRID
 from accord.paper.records import Cell, Record
 from accord.paper.results import Results
+from accord.paper.sets import TOY_GRID
 from accord.paper.stacks import cells_of, stacks_of
 
 Level = Callable[[Cell], float]

@@ -19,7 +19,7 @@ from accord.paper.results import Results
 from accord.paper.shift import answers, families, methods
 from accord.paper.shift.answers import answer, auroc, retention
 from accord.paper.shift.families import FAMILIES, RANDOM, SETS, SHIFTS, STOCKS, ShiftedCase
-from accord.paper.shift.laplace import last_layer, posterior_variance, prior_precision
+from accord.paper.shift.methods import last_layer, posterior_variance, prior_precision
 from accord.paper.shift.verdicts import compared
 from accord.paper.stacks import cells_of, stacks_of
 

@@ -27,6 +27,7 @@ from accord.agreement import (
     Exact,
     Inside,
     Rule,
+    Share,
     Within,
     WithinRelative,
 )
@@ -239,6 +240,7 @@ RULES = [
     Inside(-1.0, 2.0),
     Within(np.array([0.1, 0.2])),
     ~(Within(0.3) | ErrorInside(0.9, 1.1)) & AtLeast(),
+    Share(Within(0.5), 0.95),
 ]
 
 

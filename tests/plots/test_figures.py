@@ -13,6 +13,7 @@ import pytest
 from matplotlib.image import imread
 
 from accord import plots
+from accord.plots import style
 from accord.plots.style import INK, PALETTE
 
 
@@ -64,6 +65,33 @@ def test_svg_is_deterministic_and_made_without_pyplot() -> None:
     assert at_import == "False"
     assert pyplot == "False"
     assert svg.strip() == once
+
+
+def test_a_page_gets_one_drawing_and_the_figure_stays_as_it_was(monkeypatch) -> None:
+    from matplotlib.figure import Figure
+
+    fig = Figure(facecolor="white")
+    fig.subplots().plot([0, 1], [0, 1])
+    canvas, draws, draw = fig.canvas, [], Figure.draw
+    monkeypatch.setattr(Figure, "draw", lambda self, to: (draws.append(to), draw(self, to)))
+    assert "#ffffff" not in plots.to_svg(fig)
+    assert len(draws) == 1
+    assert fig.canvas is canvas
+    assert fig.patch.get_visible()
+
+
+@pytest.mark.parametrize("values", [[0.0, 1.0], [-4_321_987.0, 9_876_543.0]])
+def test_labels_stay_inside_the_figure(values) -> None:
+    fig, (ax,) = plots.figure(width=4.0, height=2.5, titles=["a title"])
+    ax.plot(values, values, label="something")
+    ax.set(xlabel="across", ylabel="up")
+    style.number_axis(ax.yaxis)
+    style.legend_below(ax)
+    plots.to_svg(fig)
+    outer = ax.get_tightbbox().transformed(fig.transFigure.inverted())
+    assert min(outer.x0, outer.y0) > 0
+    assert max(outer.x1, outer.y1) < 1
+    assert ax.get_position().width > 0.6
 
 
 def test_ids_of_figures_do_not_clash() -> None:

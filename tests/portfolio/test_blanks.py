@@ -9,14 +9,20 @@ from accord import TableRegressor
 from accord.portfolio.blanks import Blanks, blanked
 
 
-def test_several_blanks_widen_by_their_squares_and_at_least_as_together() -> None:
+def test_several_blanks_widen_by_their_squares_and_all_of_them_as_together() -> None:
     blanks = Blanks(
-        (np.array([0]), np.array([1, 2])), (np.zeros(1), np.ones(2)), (0.3, 0.4), together=0.9
+        (np.array([0]), np.array([1, 2]), np.array([3])),
+        (np.zeros(1), np.ones(2), np.zeros(1)),
+        (0.3, 0.4, 0.0),
+        together=0.9,
     )
-    x = np.array([[5.0, 5.0, 5.0], [0.0, 5.0, 5.0], [5.0, 1.0, 1.0], [5.0, 1.0, 2.0], [0, 1, 1]])
-    np.testing.assert_allclose(blanks.added(x, np.zeros(5)), [0, 0.3, 0.4, 0, 0.9])
+    x = np.array(
+        [[5, 5, 5, 5], [0, 5, 5, 5], [5, 1, 1, 5], [5, 1, 2, 5], [0, 1, 1, 0], [0, 1, 1, 5]]
+    )
+    expected = [0, 0.3, 0.4, 0, 0.9, 0.9 * np.sqrt(0.5)]
+    np.testing.assert_allclose(blanks.added(x, np.zeros(6)), expected)
     np.testing.assert_allclose(blanks.added(x[:2], np.array([2.0, 0.4])), [2, 0.5])
-    put = blanked(x, list(zip(blanks.features, blanks.values, strict=True)))
+    put = blanked(x.astype(float), list(zip(blanks.features, blanks.values, strict=True)))
     assert blanks.found(put).all()
 
 
@@ -50,3 +56,29 @@ def test_a_category_that_tells_nothing_widens_nothing() -> None:
         for rows in (frame, frame.assign(brand="new"))
     ]
     assert widths[1] < 1.5 * widths[0]  # it is as far as any category from all others
+
+
+def numbers(n: int, *, seed: int) -> pd.DataFrame:
+    rng = np.random.default_rng(seed)
+    rooms, x, idle = rng.integers(1, 8, size=n), rng.normal(size=n), rng.normal(size=n)
+    frame = pd.DataFrame({"rooms": rooms, "x": x, "idle": idle})
+    return frame.assign(y=2.0 * rooms + x + 0.3 * rng.normal(size=n))
+
+
+def test_a_number_missing_where_none_was_is_as_uncertain_as_it_is() -> None:
+    model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0)
+    model.fit(numbers(240, seed=1), "y")
+    new = numbers(400, seed=2)
+    width = {}
+    for gap in ("rooms", "x", "idle"):
+        interval = model.predict_interval(new.assign(**{gap: np.nan}))
+        inside = (interval["lower"] <= new["y"]) & (new["y"] <= interval["upper"])
+        assert inside.mean() > 0.85, gap
+        width[gap] = (interval["upper"] - interval["lower"]).median()
+    usual = model.predict_interval(new)
+    known = (usual["upper"] - usual["lower"]).median()
+    assert width["rooms"] > 2 * width["x"] > 2 * known
+    assert width["idle"] < 1.1 * known
+    # the median itself, which many rows have, is a number like any other
+    at_median = (usual["upper"] - usual["lower"])[new["rooms"] == 4]
+    assert at_median.median() < 1.2 * known

@@ -160,6 +160,13 @@ def test_names_are_neither_formulas_nor_templates(houses: pd.DataFrame, name: st
     assert svg.count("<svg") == 1
 
 
+def test_a_suspected_leak_is_on_the_first_screen(fitted: FitResult) -> None:
+    leaks = replace(fitted.leaks, alone={**fitted.leaks.alone, "area": 0.999})
+    first = fit_report(replace(fitted, leaks=leaks)).split("<nav")[0]
+    assert "Too good to be true?" in first
+    assert "Too good to be true?" not in fit_report(fitted)
+
+
 def test_evaluation_validation_comparison(fitted: FitResult, houses: pd.DataFrame) -> None:
     evaluation = evaluate_report(evaluate_table(fitted.model, houses))
     assert "Have the data drifted? <code>accord monitor</code> says" in evaluation

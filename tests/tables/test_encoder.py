@@ -216,7 +216,7 @@ def test_unknown_categories_are_named_by_their_features() -> None:
     encoder = make_preprocessor(data.schema, random_state=0).fit(data.X, data.y)
     unknown = encoder.transform(data.X.assign(town="Rome", street="new"))
     labels = encoder.feature_labels()
-    (town, of_town), (street, of_street) = encoder.unknown_categories()
+    *_, (town, of_town), (street, of_street) = encoder.blanks()
     assert [labels[place] for place in town] == ["town = Bonn", "town = Kiel", "town = Ulm"]
     assert [labels[place] for place in street] == ["mean target of street"]
     np.testing.assert_array_equal(unknown[:, town], np.tile(of_town, (60, 1)))

@@ -196,3 +196,41 @@ def test_bad_input_is_refused() -> None:
         guard(LinearRegression()).fit(X, Y, groups=np.zeros(500))
     with pytest.raises(ValueError, match="as many rows, got 500 and 499"):
         guard(LinearRegression()).fit(X, Y[1:])
+
+
+def shops(n: int, seed: int, names: str = "abcdefgh") -> tuple[pd.DataFrame, pd.Series]:
+    rng = np.random.default_rng(seed)
+    level, rooms, x = rng.integers(8, size=n), rng.integers(1, 8, size=n), rng.normal(size=n)
+    frame = pd.DataFrame({"shop": [names[place] for place in level], "rooms": rooms, "x": x})
+    return frame, pd.Series(2.0 * (level - 3.5) + rooms + 0.3 * rng.normal(size=n))
+
+
+def test_unknown_categories_and_missing_numbers_are_as_uncertain_as_they_are() -> None:
+    inner = make_pipeline(
+        make_column_transformer(
+            (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["shop"]),
+            remainder="passthrough",
+        ),
+        HistGradientBoostingRegressor(max_iter=60),
+    )
+    found = guard(inner, coverage=COVERAGE, random_state=0).fit(*shops(500, 0))
+    known, y = shops(1_000, 1)
+    unlike = {
+        "shop": shops(1_000, 1, names="ABCDEFGH")[0],
+        "rooms": known.assign(rooms=np.nan),
+        "x": known.assign(x=np.nan),
+    }
+    width = {"none": np.median(found.predict_interval(known).diff(axis=1)["upper"])}
+    for name, rows in unlike.items():
+        interval = found.predict_interval(rows)
+        assert np.mean((interval["lower"] <= y) & (y <= interval["upper"])) > 0.85, name
+        width[name] = np.median(interval["upper"] - interval["lower"])
+    assert width["shop"] > width["rooms"] > 2 * width["none"]
+    assert width["x"] < 1.2 * width["none"]  # it tells nothing
+
+
+def test_a_model_that_takes_no_gaps_is_asked_for_none() -> None:
+    found = guard(LinearRegression(), random_state=0).fit(X, Y)
+    assert found.residuals_.blanks_.features == ()
+    with pytest.raises(ValueError, match="NaN"):
+        found.predict([[np.nan, 0.0]])

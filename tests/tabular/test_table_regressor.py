@@ -11,7 +11,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
 
 import accord
-from accord import BVMRegressor, TableRegressor
+from accord import BVMRegressor, MSEEnsembleRegressor, PBPRegressor, TableRegressor
 from accord.agreement import Within
 from accord.tables import OptionError, TableError
 from accord.workflows import FitResult
@@ -152,6 +152,35 @@ def test_training_rows_are_recognised(model: TableRegressor, model_file: Path) -
     assert loaded.seen_in_training(data.X, data.y) == 1
     assert loaded.seen_in_training(data.X, data.y + 1) == 0
     assert loaded.seen_in_training(data.X.iloc[:0], data.y[:0]) == 0
+
+
+def test_weights_say_which_rows_count() -> None:
+    """Two laws at the same x: the weights decide between them, given by name or as values."""
+    rng = np.random.default_rng(0)
+    x, high = rng.uniform(0, 1, 240), np.arange(240) % 2 == 1
+    y = 10 * x + np.where(high, 20.0, 0.0) + rng.normal(0, 1, 240)
+    weight = np.where(high, 1.0, 0.01)
+    frame = pd.DataFrame({"x": x, "w": weight, "y": y})
+    plain = quick().fit(frame[["x", "y"]], "y")
+    named = quick().fit(frame, "y", sample_weight="w")
+    given = quick().fit(frame[["x"]], y, sample_weight=weight)
+    new = pd.DataFrame({"x": [0.2, 0.5, 0.8]})
+    law = 20 + 10 * new["x"].to_numpy()
+    np.testing.assert_allclose(named.predict(new), law, atol=2.0)
+    assert np.all(plain.predict(new) < law - 6)
+    np.testing.assert_allclose(named.predict(new), given.predict(new), rtol=1e-6)
+    assert [column.name for column in named.schema_.columns] == ["x"]
+
+
+def test_weights_reach_another_engine_or_are_refused() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(0, 1, (60, 1))
+    y = np.where(np.arange(60) % 2, 20.0, 0.0) + x[:, 0]
+    weight = np.where(y >= 20, 1.0, 1e-3)
+    model = TableRegressor(engine=MSEEnsembleRegressor(epochs=60, random_state=0))
+    assert np.all(model.fit(x, y, sample_weight=weight).predict(x) > 15)
+    with pytest.raises(ValueError, match=r"must take sample_weight in its fit, got a PBPRegressor"):
+        TableRegressor(engine=PBPRegressor()).fit(x, y, sample_weight=weight)
 
 
 def test_censored_rows_pull_predictions_beyond_their_bound() -> None:

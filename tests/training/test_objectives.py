@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from accord.agreement import ShareWithin
 from accord.distributions import Mixture, Normal, Smoothed
-from accord.losses import BetaNLLLoss, BVMLoss, GaussianNLLLoss
+from accord.losses import BetaNLLLoss, BVMLoss, DatasetAgreementLoss, GaussianNLLLoss
 from accord.training import (
     AgreementObjective,
     ByAutograd,
@@ -14,6 +15,8 @@ from accord.training import (
     GaussianLikelihood,
     Heads,
     MixtureObjective,
+    RuleLoss,
+    ShareObjective,
 )
 from accord.training.objectives import VARIANCE_FLOOR
 
@@ -239,3 +242,24 @@ def test_censored_mixtures_count_the_probability_between_their_bounds():
     np.testing.assert_allclose(-loss[..., 0].numpy(), expected, rtol=1e-9)
     assert torch.isfinite(grad).all()
     assert (grad != 0).any(-1).all()
+
+
+def test_a_share_of_the_rows_that_are_no_padding():
+    """Member by member the loss of the present rows alone, and its gradient."""
+    raw, target, _ = make_batch()
+    heads = Heads("identity", "softplus")
+    present = torch.ones(3, 7, 1, dtype=torch.float64)
+    present[1, 5:], present[2, 4:] = 0.0, 0.0
+    columns = {"target": target, "log_weight": torch.zeros_like(target)}
+    columns |= {"lower": torch.full_like(target, -0.5), "upper": torch.full_like(target, 0.5)}
+    objective = ShareObjective(RuleLoss(heads, 1, "finite"), 0.75)
+    weight = present / present.sum(1, keepdim=True)
+    loss, grad, _ = objective(raw, columns, weight, raw[0, 0])
+    for member, n in enumerate((7, 5, 4)):
+        own = raw[member, :n].clone().requires_grad_()
+        mean, variance = heads(own)
+        rule = DatasetAgreementLoss(ShareWithin(0.5, share=0.75))
+        expected = rule(mean[:, 0], target[member, :n, 0], variance[:, 0])
+        torch.testing.assert_close((loss * weight)[member].sum(), expected.detach())
+        torch.testing.assert_close(grad[member, :n], torch.autograd.grad(expected, own)[0])
+        assert not grad[member, n:].any()

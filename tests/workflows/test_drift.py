@@ -78,3 +78,36 @@ def test_drift_sentences_do_not_contradict_themselves() -> None:
     assert "their combinations of values are new" in mixed.sentences()[1]
     moved = Drift((replace(same, drifted=True),), same, 0.4, 0.05, n_rows=200)
     assert "combinations" not in moved.sentences()[1]
+
+
+def test_new_categories_are_no_drift_where_most_are_nobody_elses() -> None:
+    rng = np.random.default_rng(0)
+
+    def table(n: int) -> pd.DataFrame:
+        names = [f"s{place}" for place in rng.zipf(1.6, n)]  # a few are common, most are rare
+        return pd.DataFrame({"shop": pd.Series(names, dtype=object)})
+
+    calls = 0
+    for _ in range(100):
+        usual, new = table(300), table(200)
+        unusual = ~new["shop"].isin(usual["shop"]).to_numpy()
+        assert 0.03 < unusual.mean() < 0.4
+        calls += measure_drift(new, TableProfile(usual), unusual=unusual).any
+    assert calls <= 5
+    changed = table(200).assign(shop="s1")
+    found = measure_drift(changed, TableProfile(usual), unusual=np.zeros(200, dtype=bool))
+    assert found.drifted == ["shop"]
+
+
+def test_copies_of_rows_do_not_make_a_drift() -> None:
+    rng = np.random.default_rng(0)
+    calls = [
+        measure_drift(
+            pd.DataFrame({"x": np.repeat(rng.normal(size=100), 8)}),
+            TableProfile(pd.DataFrame({"x": np.repeat(rng.normal(size=60), 5)})),
+            unusual=np.zeros(800, dtype=bool),
+            separate=(1 / 8, 1 / 5),
+        ).any
+        for _ in range(100)
+    ]
+    assert np.mean(calls) <= 0.05

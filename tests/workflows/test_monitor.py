@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from accord.distributions import Normal
 from accord.tables import OptionError
 from accord.tabular import Assessment, DistanceCurve, TableRegressor
 from accord.workflows import FitResult, History, MonitoredTable, monitor_table
@@ -107,8 +108,6 @@ def test_a_table_with_all_targets_asks_for_none(model: TableRegressor, tmp_path:
 
 
 def test_the_curve_recovers_coverage_and_errors_at_each_distance() -> None:
-    from accord.distributions import Normal
-
     rng = np.random.default_rng(0)
     n = 20_000
     distance = rng.uniform(0, 2, n)
@@ -126,6 +125,16 @@ def test_the_curve_recovers_coverage_and_errors_at_each_distance() -> None:
 
 
 # --- with targets ------------------------------------------------------------------------------
+
+
+def test_rows_at_one_distance_have_one_expectation() -> None:
+    inside = np.arange(200) % 2 == 0
+    y = np.where(inside, 0.0, 9.0)
+    found = Assessment.of(Normal(np.zeros(200), 1.0), y, rows=np.arange(200), coverage=0.95)
+    curve = DistanceCurve.of([(found[:100], np.zeros(100)), (found[100:], np.zeros(100))])
+    expected = curve.expect(np.zeros(10), np.ones(10))
+    assert expected.coverage == 0.5
+    assert curve.rows.tolist() == [200]
 
 
 def test_a_promise_that_is_kept_and_one_that_is_broken(model: TableRegressor, state: Path) -> None:
@@ -187,6 +196,31 @@ def test_rows_with_few_values_are_not_taken_for_each_other(
     rows = pd.concat([new_houses(20, seed=1)] * 3)
     monitor_table(model, rows, state=state)
     assert monitor_table(model, rows.iloc[:-1], state=state).history.rows == 119
+
+
+def test_copies_of_rows_are_no_further_evidence(model: TableRegressor) -> None:
+    rows = new_houses(60, seed=3)
+    rows.loc[rows.index[:9], "price"] += 1e4  # misses: 15 %
+    once, copied = (monitor_table(model, pd.concat([rows] * times)) for times in (1, 5))
+    assert once.batch.weight == 1
+    assert copied.batch.labelled == 300
+    assert copied.batch.weight == pytest.approx(1 / 5, rel=0.05)
+    assert copied.history.evidence == pytest.approx(once.history.evidence, rel=0.1)
+
+
+def test_rows_alike_by_few_values_are_not_taken_for_training_rows() -> None:
+    rng = np.random.default_rng(0)
+
+    def table(n: int) -> pd.DataFrame:
+        a = rng.integers(0, 3, n)
+        return pd.DataFrame(
+            {"a": a, "b": rng.integers(0, 2, n), "y": 10 * a + rng.integers(0, 5, n)}
+        )
+
+    few = TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(table(200), "y")
+    found = monitor_table(few, table(100))
+    assert found.counted
+    assert found.warnings == ()
 
 
 def test_two_runs_at_once_are_both_counted(

@@ -59,18 +59,20 @@ regressor = SkproRegressor(accord.DeepEnsembleRegressor(epochs=30, random_state=
 print(regressor.fit(columns, target).predict_quantiles(columns.head(2), alpha=[0.05, 0.95]).round())
 
 # %%
-# **MAPIE** takes any of our estimators where it takes one of scikit-learn:
-#
-# .. code-block:: python
-#
-#     from mapie.regression import SplitConformalRegressor
-#
-#     conformal = SplitConformalRegressor(estimator=model, confidence_level=0.9, prefit=True)
-#     conformal.conformalize(held_out, y_held_out).predict_interval(new)
-#
+# **MAPIE** takes any of our estimators where it takes one of scikit-learn.
+
+from mapie.regression import SplitConformalRegressor  # noqa: E402
+
+fitted = accord.DeepEnsembleRegressor(epochs=30, random_state=0).fit(X[:100], price[:100])
+conformal = SplitConformalRegressor(estimator=fitted, confidence_level=0.9, prefit=True)
+_, interval = conformal.conformalize(X[100:], price[100:]).predict_interval(X[:2])
+print(interval[..., 0].round())
+
+# %%
 # **ScoringBench.** ``benchmarks/scoringbench_wrapper.py`` has the three methods of its models.
 #
-# **MLflow** keeps a model's file, and the figures of its card:
+# **MLflow** keeps a model's file, and the figures of its card. This block is shown and not run:
+# building this page does not need MLflow.
 #
 # .. code-block:: python
 #

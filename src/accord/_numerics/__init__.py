@@ -1,6 +1,7 @@
 """Log-probabilities of intervals that hold in the tails: the base on which everything stands."""
 
 from accord._numerics.averages import log_cdf, log_mean_between, log_mean_cdf, log_mean_within
+from accord._numerics.counting import log_at_least
 from accord._numerics.family import (
     StandardFamily,
     family_named,
@@ -62,6 +63,7 @@ __all__ = [
     "gaussian_nll",
     "gaussian_nll_slopes",
     "log_agreement",
+    "log_at_least",
     "log_between",
     "log_cdf",
     "log_mean_between",

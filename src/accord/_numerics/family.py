@@ -54,6 +54,9 @@ class StandardFamily(ABC):
         """The z with F(z) = p; p = 0 and 1 give the ends of the support."""
 
     @abstractmethod
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        """Independent draws, of the shape, dtype and device of ``like``."""
+
     def sample(
         self,
         shape: Sequence[int],
@@ -63,6 +66,7 @@ class StandardFamily(ABC):
         device: torch.device | str | None = None,
     ) -> Tensor:
         """Independent draws of the given shape, in that dtype and on that device."""
+        return self.draws(torch.empty(tuple(shape), dtype=dtype, device=device), generator)
 
     def log_cdf(self, z: Tensor) -> Tensor:
         """log F(z), differentiable."""

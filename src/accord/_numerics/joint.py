@@ -35,6 +35,7 @@ _FAMILY: StandardFamily = NORMAL
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _NARROW = 0.5  # standard deviations over which a normal density is all but an exponential one
 _TAIL = -6.0  # below it, too
+_REACHED = 2.0  # standard deviations of points on the way to the rim of an ellipsoid
 _SHIFTS = 16  # of a Sobol net; their scatter is the error of the mean
 # Nodes per output but the last of a product rule, by the number of outputs; beyond, it has too many
 # points. The second number is for an estimate of the error of the first.
@@ -108,6 +109,13 @@ class Region(NamedTuple):
             if not self._is_open(k, above)
         )
 
+    def curves_after(self, k: int) -> bool:
+        """Whether how far a later error must go depends on the k-th: on an ellipsoid's rim."""
+        return any(
+            face > k and (region.ellipsoids or region.curves_after(k))
+            for region, face, _ in self.outside
+        )
+
     def _is_open(self, k: int, above: bool) -> bool:
         """Whether a face is known to be at infinity: nothing is beyond it."""
         bound = self.upper if above else self.lower
@@ -119,10 +127,10 @@ class TooManyRegionsError(ValueError):
 
 
 def check_few_regions(n_regions: int) -> None:
-    """Refuse a rule that comes apart into too many regions."""
+    """Refuse a rule that consists of too many regions."""
     if n_regions > _MOST_REGIONS:
         raise TooManyRegionsError(
-            f"a rule must come apart into at most {_MOST_REGIONS} regions, got {n_regions}. "
+            f"a rule must consist of at most {_MOST_REGIONS} regions, got {n_regions}. "
             "Join fewer rules, or write it as a callable."
         )
 
@@ -185,7 +193,12 @@ def training_points(n_outputs: int, *, coarse: bool = False) -> Points:
 
 
 def normal_probability(
-    regions: Sequence[Region], shift: Tensor, cholesky: Tensor, *, n_points: int, seed: int
+    regions: Sequence[Region],
+    shift: Tensor,
+    cholesky: Tensor,
+    *,
+    n_points: int = _POINTS,
+    seed: int = 0,
 ) -> tuple[Tensor, Tensor]:
     """log P(m + L z in one of the disjoint regions) and the error of P, without a gradient.
 
@@ -331,7 +344,8 @@ def _log_by_group(
             total = total + _log_section(low, high, center, scale)
             break
         with torch.no_grad():
-            e, log_chosen = _chosen(unit[:, k].view(each), low, high, center, scale)
+            spread = _widened(scale, low, high, center) if region.curves_after(k) else scale
+            e, log_chosen = _chosen(unit[:, k].view(each), low, high, center, spread)
         errors.append(e)
         z.append((e - center) / scale)
         log_density = -_LOG_ROOT_2PI - z[-1].square() / 2 - torch.log(scale)
@@ -362,6 +376,16 @@ def _log_section(low: Tensor, high: Tensor, center: Tensor, scale: Tensor) -> Te
     shape = np.broadcast_shapes(a.shape, b.shape, half.shape)
     a, b, half = a.expand(shape), b.expand(shape), half.expand(shape)
     return torch.where(filled, log_between(_FAMILY, a, b, half), -torch.inf)
+
+
+def _widened(scale: Tensor, low: Tensor, high: Tensor, center: Tensor) -> Tensor:
+    """A scale for points that reach the ends of a section, where it has some.
+
+    Outside an ellipsoid the later errors are the likelier, the nearer an error is to its rim. Far
+    out, points spread as the error itself would all be where it hardly matters.
+    """
+    reach = torch.maximum((low - center).abs(), (high - center).abs()) / _REACHED
+    return torch.where(reach.isfinite(), torch.maximum(scale, reach), scale)
 
 
 def _standardised(bound: Tensor, center: Tensor, scale: Tensor) -> Tensor:

@@ -1,7 +1,6 @@
 """The Laplace family."""
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -95,17 +94,9 @@ class LaplaceFamily(StandardFamily):
         far = z.abs()
         return far + torch.exp(-far) - 0.75
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str | None = None,
-    ) -> Tensor:
-        size = tuple(shape)
-        magnitude = torch.empty(size, dtype=dtype, device=device).exponential_(generator=generator)
-        sign = torch.randint(0, 2, size, generator=generator, dtype=dtype, device=device)
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        magnitude = torch.empty_like(like).exponential_(generator=generator)
+        sign = torch.empty_like(like).random_(0, 2, generator=generator)
         return magnitude * (2 * sign - 1)
 
 

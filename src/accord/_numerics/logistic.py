@@ -1,7 +1,6 @@
 """The logistic family."""
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -70,18 +69,9 @@ class LogisticFamily(StandardFamily):
         far = z.abs()
         return far + 2 * torch.log1p(torch.exp(-far)) - 1
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str | None = None,
-    ) -> Tensor:
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
         """The logarithm of a ratio of exponentials: no draw meets the open ends of (0, 1)."""
-        pair = torch.empty((2, *shape), dtype=dtype, device=device).exponential_(
-            generator=generator
-        )
+        pair = like.new_empty((2, *like.shape)).exponential_(generator=generator)
         return pair[0].log() - pair[1].log()
 
 

@@ -1,7 +1,6 @@
 """The normal family: log[Φ(z + h) − Φ(z − h)] in every corner."""
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import numpy as np
@@ -224,15 +223,8 @@ class NormalFamily(StandardFamily):
         mass, density = special.ndtr(z), np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         return mass, -density, mass - np.where(np.isinf(z), 0.0, z) * density
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str | None = None,
-    ) -> Tensor:
-        return torch.randn(tuple(shape), generator=generator, dtype=dtype, device=device)
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        return torch.empty_like(like).normal_(generator=generator)
 
 
 NORMAL = NormalFamily()

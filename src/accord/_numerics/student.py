@@ -16,7 +16,7 @@ for millions of values (:class:`ElementaryTail`, :class:`TailPolynomials`).
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, final
 
@@ -384,17 +384,10 @@ class StudentTFamily(StandardFamily):
         narrower = special.stdtr(df - 2, z * math.sqrt((df - 2) / df))
         return mass, first, df * ((df - 1) / (df - 2) * narrower - mass)
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str | None = None,
-    ) -> Tensor:
-        half = torch.full(tuple(shape), 0.5 * self.df, dtype=dtype, device=device)
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        half = torch.full_like(like, 0.5 * self.df)
         gamma = torch._standard_gamma(half, generator=generator)
-        normal = torch.randn(tuple(shape), generator=generator, dtype=dtype, device=device)
+        normal = torch.empty_like(like).normal_(generator=generator)
         return normal * torch.sqrt(half / gamma)
 
 

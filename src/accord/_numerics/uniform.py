@@ -1,7 +1,6 @@
 """The uniform family."""
 
 import math
-from collections.abc import Sequence
 from typing import final
 
 import torch
@@ -67,15 +66,8 @@ class UniformFamily(StandardFamily):
         inside = far.clamp(max=1)
         return inside**2 / 2 + 1 / 6 + far - inside
 
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype = torch.float64,
-        device: torch.device | str | None = None,
-    ) -> Tensor:
-        return 2 * torch.rand(tuple(shape), generator=generator, dtype=dtype, device=device) - 1
+    def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
+        return torch.empty_like(like).uniform_(-1, 1, generator=generator)
 
 
 UNIFORM = UniformFamily()

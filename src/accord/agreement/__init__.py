@@ -32,7 +32,6 @@ from accord.agreement.joint_rules import (
 from accord.agreement.parsing import parse_rule
 from accord.agreement.probability import Agreement, Outputs, probability_of_agreement
 from accord.agreement.quadrature import integrate
-from accord.agreement.rule import Rule, as_rule
 from accord.agreement.rules import (
     Asymmetric,
     AtLeast,
@@ -40,8 +39,10 @@ from accord.agreement.rules import (
     ErrorInside,
     Exact,
     Inside,
+    Rule,
     Within,
     WithinRelative,
+    as_rule,
 )
 from accord.agreement.tracing import Found, missed, search, trace
 

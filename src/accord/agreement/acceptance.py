@@ -26,7 +26,7 @@ from accord.agreement.closed_form import (
     reflected,
 )
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.rule import Rule
+from accord.agreement.rules import Rule
 from accord.agreement.tracing import search
 from accord.distributions import Distribution
 

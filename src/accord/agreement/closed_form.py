@@ -22,7 +22,7 @@ from accord._checks import check_finite, check_floating, check_not_empty
 from accord._numerics import StandardFamily, log_between, log_within
 from accord.agreement.boolean import to_array
 from accord.agreement.intervals import INFINITY, Intervals, log_sum
-from accord.agreement.rule import Rule
+from accord.agreement.rules import Rule
 from accord.distributions import Distribution, Empirical, with_noise
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from accord._checks import check_finite, check_non_negative, check_probability, generator_from
+from accord._numerics import log_at_least
 from accord._types import Bools, Floats
 from accord.agreement.boolean import (
     Algebra,
@@ -34,8 +35,7 @@ from accord.agreement.boolean import (
 )
 from accord.agreement.closed_form import Known, Pair, Sampled, Side, Uncertain
 from accord.agreement.routes import NoRoute, Options, Result, log_agreement_by_row
-from accord.agreement.rule import Rule, as_rule
-from accord.agreement.rules import Within
+from accord.agreement.rules import Rule, Within, as_rule
 from accord.agreement.tracing import binomial_error
 from accord.distributions import Normal
 
@@ -56,7 +56,10 @@ class DatasetRule(BooleanRule["DatasetRule"]):
     """
 
     _looks_at: ClassVar[str] = "over all rows"
-    _instead: ClassVar[str] = "Beside a rule over all rows, write Share(Within(0.5), 0.95)."
+    _instead: ClassVar[str] = (
+        "Beside a rule over all rows, write Share(Within(0.5), 0.95). To train, give BVMRegressor "
+        "or DatasetAgreementLoss a share of rows alone; others are for probability_of_agreement."
+    )
 
     @staticmethod
     def _algebra() -> "Algebra[DatasetRule]":
@@ -263,26 +266,10 @@ def _exact_share(rule: Share, pair: Pair, options: Options) -> Result | None:
     log_p, error, route = log_agreement_by_row(pair, row_rule, few)
     if route == "monte carlo":
         return None
-    tail = poisson_binomial_tail(np.exp(log_p), rule.least(pair.n))
-    with np.errstate(divide="ignore"):
-        # One row's probability changes the tail by at most as much.
-        return np.log(np.asarray(tail)), np.asarray(error.sum()), route
-
-
-def poisson_binomial_tail(p: Floats, least: int) -> float:
-    """P(at least ``least`` successes) of independent trials with probabilities p.
-
-    By the recurrence over the trials, in which only positive terms are added.
-
-    >>> poisson_binomial_tail(np.array([0.5, 0.5]), 1)
-    0.75
-    """
-    counts = np.zeros(len(p) + 1)
-    counts[0] = 1.0
-    for n, chance in enumerate(p, start=1):
-        counts[1 : n + 1] = counts[1 : n + 1] * (1 - chance) + counts[:n] * chance
-        counts[0] *= 1 - chance
-    return float(min(1.0, counts[least:].sum()))
+    n_missing = pair.n - rule.least(pair.n)
+    log_tail = log_at_least(torch.from_numpy(log_p), n_missing).clamp(max=0.0)
+    # One row's probability changes the tail by at most as much.
+    return log_tail.numpy(), np.asarray(error.sum()), route
 
 
 @log_exact_agreement.register

@@ -33,8 +33,7 @@ from accord.agreement.boolean import (
     set_tolerance,
     to_array,
 )
-from accord.agreement.rule import Rule, as_rule
-from accord.agreement.rules import Inside
+from accord.agreement.rules import Inside, Rule, as_rule
 
 _LOOKED_AT = 1024  # points at which agreement is looked for
 _REACH, _HALVINGS = 16.0, 24.0  # from how far, in units of the scale, down to what share of that

@@ -23,7 +23,7 @@ from accord.agreement.closed_form import (
     log_probability_of,
     reflected,
 )
-from accord.agreement.rule import Rule
+from accord.agreement.rules import Rule
 from accord.agreement.tracing import binomial_error
 from accord.distributions import Distribution
 

@@ -20,7 +20,6 @@ from accord.agreement.dataset_rules import (
     Share,
     SquaredErrorAtMost,
 )
-from accord.agreement.rule import Rule
 from accord.agreement.rules import (
     Asymmetric,
     AtLeast,
@@ -28,6 +27,7 @@ from accord.agreement.rules import (
     ErrorInside,
     Exact,
     Inside,
+    Rule,
     Within,
     WithinRelative,
 )

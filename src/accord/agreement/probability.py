@@ -1,27 +1,47 @@
-"""The probability of agreement, p(A | M, D, B) = ∫∫ ρ(ŷ | M) Θ(B(ŷ, y)) ρ(y) dŷ dy."""
+"""The probability of agreement, p(A | M, D, B) = ∫∫ ρ(ŷ | M) Θ(B(ŷ, y)) ρ(y) dŷ dy.
+
+Of single rows, `accord.agreement.routes` chooses the way to it. Of several outputs under a joint
+rule, known model and data are looked up; outputs that are independent, each under a rule of its
+own, have the product of their probabilities; jointly normal errors in boxes and ellipsoids, joined
+by any operators, are integrated (:mod:`accord._numerics.joint`), and mixtures of them averaged.
+Everything else is the share of draws that agree.
+"""
 
 from dataclasses import dataclass
-from typing import final, get_args
+from typing import NamedTuple, final, get_args
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike
 from torch import Tensor
 
-from accord._checks import RandomState, check_choice, check_count
+from accord._checks import RandomState, check_choice, check_count, check_finite, generator_from
+from accord._numerics import TooManyRegionsError, normal_probability
 from accord._types import Floats
-from accord.agreement.boolean import Predicate
-from accord.agreement.closed_form import pair_of
+from accord.agreement.boolean import Predicate, to_array
+from accord.agreement.closed_form import Pair, pair_of
 from accord.agreement.dataset_rules import DatasetRule, log_overall_agreement
-from accord.agreement.joint_rules import JointRule
+from accord.agreement.joint_rules import AllWithin, EachOutput, JointRule
 from accord.agreement.monte_carlo import Sampling
-from accord.agreement.routes import Method, Options, Route, log_agreement_by_row
-from accord.agreement.rule import Rule, as_rule
-from accord.agreement.several_outputs import log_agreement_of_outputs, several_of
-from accord.distributions import Distribution, JointDistribution
+from accord.agreement.routes import Method, NoRoute, Options, Result, Route, log_agreement_by_row
+from accord.agreement.rules import Rule, Within, as_rule
+from accord.agreement.tracing import binomial_error
+from accord.distributions import (
+    Distribution,
+    Empirical,
+    JointDistribution,
+    JointMixture,
+    MultivariateNormal,
+)
 
 Outputs = Distribution | ArrayLike | Tensor
 """A model's predictions, or data: a distribution, or numbers."""
+
+Vectors = JointDistribution | Distribution | ArrayLike | Tensor
+"""Vectors of outputs: a joint distribution (N,), one of independent outputs (N, D), or numbers."""
+
+Generator = np.random.Generator | np.random.RandomState
+_BLOCK = 2**22  # numbers drawn at a time
 
 
 @final
@@ -148,3 +168,182 @@ def _check_rows(shape: tuple[int, ...]) -> None:
             f"a rule over all rows must have data of shape (N,), got {shape}. "
             "Ask it of one output at a time."
         )
+
+
+# --- several outputs ---------------------------------------------------------------------------
+
+
+class Several(NamedTuple):
+    """Model and data of N rows with D outputs, as distributions or as float64 numbers."""
+
+    model: JointDistribution | Distribution | Floats
+    data: JointDistribution | Distribution | Floats
+    n: int
+    d: int
+
+
+def several_of(model: Vectors, data: Vectors) -> Several:
+    """Both sides, checked to have the same rows and outputs."""
+    data_side, model_side = _side("data", data), _side("model", model)
+    if isinstance(model_side, np.ndarray) and model_side.ndim == 3:
+        model_side = Empirical(model_side)
+    shape, other = _shape(data_side), _shape(model_side)
+    if len(shape) != 2 or other != shape:
+        raise ValueError(
+            "a rule over several outputs must have data of shape (N, D), and a model of that shape "
+            f"or draws (S, N, D), got data {shape} and model {other}. Reshape one row to (1, D)."
+        )
+    return Several(model_side, data_side, shape[0], shape[1])
+
+
+def log_agreement_of_outputs(pair: Several, rule: JointRule, options: Options) -> Result:
+    """log P(A) of each row, its error and the route."""
+    method = options.method
+    if isinstance(pair.data, np.ndarray) and isinstance(pair.model, np.ndarray | Empirical):
+        return _share_of_known(rule, pair.model, pair.data)
+    if method != "monte carlo":
+        found = _product(pair, rule, options)
+        found = _integrated(pair, rule, options) if found is None else found
+        if found is not None:
+            return found
+    if method in ("closed form", "quadrature"):
+        raise NoRoute(method, rule)
+    return _share_of_draws(pair, rule, options)
+
+
+def _product(pair: Several, rule: JointRule, options: Options) -> Result | None:
+    """Independent outputs, each with its own rule: the product of their probabilities."""
+    rules = _own_rules(rule, pair)
+    independent = all(isinstance(side, Distribution | np.ndarray) for side in pair[:2])
+    drawn = any(isinstance(side, Empirical) for side in pair[:2])
+    if rules is None or not independent or drawn:
+        return None
+    parts = [
+        log_agreement_by_row(_output(pair, d), own.flattened((pair.n,)), options)
+        for d, own in enumerate(rules)
+    ]
+    if any(route == "monte carlo" for _, _, route in parts):
+        return None
+    log_p = np.sum([part[0] for part in parts], axis=0)
+    # One factor's error changes the product by at most as much.
+    error = np.sum([part[1] for part in parts], axis=0)
+    route: Route = "quadrature" if any(r == "quadrature" for *_, r in parts) else "closed form"
+    return log_p, error, route
+
+
+def _own_rules(rule: JointRule, pair: Several) -> list[Rule] | None:
+    if isinstance(rule, EachOutput):
+        rule._check_outputs(pair.d)
+        return rule.each()
+    if isinstance(rule, AllWithin):
+        eps = rule.regions(torch.zeros(pair.n, pair.d, dtype=torch.float64))[0].upper
+        return [Within(column) for column in eps.mT]
+    return None
+
+
+def _output(pair: Several, d: int) -> Pair:
+    model, data = (side[:, d] for side in pair[:2] if isinstance(side, Distribution | np.ndarray))
+    return pair_of(model, data)[0]
+
+
+def _integrated(pair: Several, rule: JointRule, options: Options) -> Result | None:
+    """Jointly normal errors in disjoint regions."""
+    errors = _normal_errors(pair, rule)
+    if errors is None or options.method == "closed form":
+        return None
+    normal, log_weights, y = errors
+    try:
+        regions = rule.regions(torch.from_numpy(y))
+    except TooManyRegionsError:
+        return None
+    if regions is None:
+        return None
+    rng = generator_from(options.sampling.random_state)
+    seed = int.from_bytes(rng.bytes(4), "little")
+    logs, wrong = [], []
+    for member in range(len(normal)):
+        found = normal_probability(
+            regions,
+            torch.as_tensor(normal.mean[member]) - torch.from_numpy(y),
+            torch.as_tensor(normal.cholesky[member]),
+            n_points=options.sampling.n_samples,
+            seed=seed,
+        )
+        logs.append(found[0] + log_weights[member])
+        wrong.append(found[1] * log_weights[member].exp())
+    route: Route = "quadrature" if pair.d <= 5 else "monte carlo"
+    return torch.logsumexp(torch.stack(logs), 0).numpy(), torch.stack(wrong).sum(0).numpy(), route
+
+
+def _normal_errors(
+    pair: Several, rule: JointRule
+) -> tuple[MultivariateNormal, Tensor, Floats] | None:
+    """ŷ as normal members (M, N) with log-weights, widened by the data's noise about y."""
+    model = _as_normal(pair.model)
+    if model is None:
+        return None
+    members, log_weights = model
+    if isinstance(pair.data, np.ndarray):
+        return members, log_weights, pair.data
+    noise = _as_normal(pair.data)
+    if noise is None or len(noise[1]) > 1 or not rule.of_difference:
+        return None
+    return members.plus(noise[0]), log_weights, np.asarray(noise[0].mean[0])
+
+
+def _as_normal(side: object) -> tuple[MultivariateNormal, Tensor] | None:
+    """A side as normal members (M, N) and their log-weights."""
+    if isinstance(side, JointMixture) and isinstance(side.components, MultivariateNormal):
+        return side.components, torch.as_tensor(side.weights).log()
+    if isinstance(side, Distribution):
+        normal = side.as_normal()
+        side = None if normal is None else MultivariateNormal.independent(normal)
+    if not isinstance(side, MultivariateNormal):
+        return None
+    return MultivariateNormal(side.mean[None], side.cholesky[None]), torch.zeros(1).double()
+
+
+def _share_of_known(rule: JointRule, model: Floats | Empirical, data: Floats) -> Result:
+    """Of numbers that are known, or of all draws of the model."""
+    if isinstance(model, np.ndarray):
+        holds = rule(model, data)
+        return np.where(holds, 0.0, -np.inf), np.zeros(len(data)), "closed form"
+    return _of_share(rule(model.draws, data).mean(0), len(model.draws))
+
+
+def _of_share(share: Floats, size: int) -> Result:
+    with np.errstate(divide="ignore"):
+        return np.log(share), binomial_error(share, size), "monte carlo"
+
+
+def _share_of_draws(pair: Several, rule: JointRule, options: Options) -> Result:
+    rng = generator_from(options.sampling.random_state)
+    total = options.sampling.n_samples
+    sizes = [len(side.draws) for side in pair[:2] if isinstance(side, Empirical)]
+    step = max(1, _BLOCK // (pair.n * pair.d))
+    held = np.zeros(pair.n)
+    for start in range(0, total, step):
+        n = min(step, total - start)
+        held += rule(_draws(pair.model, n, rng), _draws(pair.data, n, rng)).sum(0)
+    return _of_share(held / total, min([total, *sizes]))
+
+
+def _draws(side: JointDistribution | Distribution | Floats, n: int, rng: Generator) -> Floats:
+    if isinstance(side, np.ndarray):
+        return np.broadcast_to(side, (n, *side.shape))
+    if isinstance(side, Empirical):  # a draw keeps the outputs together
+        return np.asarray(side.draws[rng.choice(len(side.draws), size=n)])
+    return np.asarray(side.sample(n, random_state=rng))
+
+
+def _side(name: str, side: Vectors) -> JointDistribution | Distribution | Floats:
+    if isinstance(side, JointDistribution | Distribution):
+        # in float64 and cut from any graph: errors are stated below what float32 can hold
+        return side._map(lambda tensor, _: tensor.detach().cpu().double())._replace(_numpy=True)
+    values = to_array(side)
+    check_finite(name, values, remedy="Leave such rows out.")
+    return values
+
+
+def _shape(side: JointDistribution | Distribution | Floats) -> tuple[int, ...]:
+    return (*side.shape, side.n_outputs) if isinstance(side, JointDistribution) else side.shape

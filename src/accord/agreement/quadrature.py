@@ -14,7 +14,7 @@ from torch import Tensor
 
 from accord.agreement.closed_form import Known, Pair, Uncertain, log_probability_of, reflected
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.rule import Rule
+from accord.agreement.rules import Rule
 from accord.agreement.tracing import missed, search, search_grid, trace_on
 from accord.distributions import Distribution
 

@@ -9,7 +9,7 @@ from accord._types import Floats
 from accord.agreement.closed_form import Pair, Uncertain, log_closed_form
 from accord.agreement.monte_carlo import Sampling, average_over_draws, quasi_monte_carlo
 from accord.agreement.quadrature import log_quadrature, needs_tracing
-from accord.agreement.rule import Rule
+from accord.agreement.rules import Rule
 
 _ROWS = 256  # rows integrated at a time
 _ROWS_TRACED = 8

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from accord._types import Floats
 from accord.agreement.intervals import INFINITY, Intervals
-from accord.agreement.rule import Rule
+from accord.agreement.rules import Rule
 from accord.distributions import Distribution
 
 POINTS = 1024  # of a grid that is searched once

@@ -12,6 +12,7 @@ _ROLES = {
     "group": "group",
     "time_column": "time",
     "target": "target",
+    "weight_column": "weight",
     "tolerance_column": "tolerance",
     "lower_column": "lower bound",
     "upper_column": "upper bound",
@@ -95,6 +96,10 @@ _ROLES = {
     help="Units of each hidden layer of a method that is one ensemble: 50, or 50,50 for two.",
 )
 @options.count("--epochs", about="Passes over the table of a method that is one ensemble.")
+@options.column(
+    "--weight-column",
+    about="How much each row counts in training. The figures of the report count every row once.",
+)
 @options.column(
     "--tolerance-column",
     about="A tolerance for each row, in target units (of the instrument, of rounding).",
@@ -190,7 +195,9 @@ def fit(
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,
     ):
-        result = fit_table(table, progress=progress, checkpoint=kept, client=client, **settings)
+        result = fit_table(
+            table, n_jobs=-1, progress=progress, checkpoint=kept, client=client, **settings
+        )
     page = "" if no_report else fit_report(result)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:
         result.model.save(parts[0])

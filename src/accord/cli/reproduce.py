@@ -71,13 +71,13 @@ def reproduce(
     """
     from contextlib import nullcontext
 
+    from accord._files import write_whole
     from accord.paper import (
         OWN_STUDIES,
         STUDIES,
         TerminalProgress,
         group_sentences,
         lay_out,
-        write_whole,
     )
     from accord.paper import reproduce as run
     from accord.report import reproduction_report

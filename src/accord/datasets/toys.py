@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from accord._checks import check_count
 from accord._types import Floats
 from accord.datasets.dataset import Dataset, Truth
 
@@ -95,8 +96,7 @@ def _waves(X: Floats) -> Floats:
 
 
 def _check(n: int, noise: float) -> None:
-    if n < 1:
-        raise ValueError(f"n must be at least 1, got {n}.")
+    check_count("n", n)
     if not noise >= 0:
         raise ValueError(f"noise must be non-negative, got {noise}. Use 0 for exact targets.")
 

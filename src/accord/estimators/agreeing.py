@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike
 from accord._checks import check_choice, check_non_negative
 from accord._numerics import FamilyName, family_with_variance
 from accord._types import Floats
+from accord.agreement import Share
 from accord.distributions import Distribution, LocationScale, with_moments
 from accord.estimators.distributional import DistributionalRegressor
 from accord.estimators.ensemble import Combine, ensemble_distribution
@@ -89,6 +90,11 @@ class AgreementRegressor(DistributionalRegressor):
             return None
         default = type(self).tolerance
         rule = rule_for(stated, self.tolerance, rows, shape, unstated=default)
+        if isinstance(rule, Share) and rows.weight is not None and np.ptp(rows.weight) > 0:
+            raise ValueError(
+                f"sample_weight must be the same for all rows under {rule!r}, which counts them, "
+                "got different ones. Repeat rows instead."
+            )
         std = rows.more.get("std")
         trained = training_rule(rule, rows.y, shape=shape, family=self.family, std=std, dist=y_dist)
         if self.predictive == "smoothed":

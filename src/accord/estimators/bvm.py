@@ -78,8 +78,10 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
             callable ``(y_hat, y) -> bool``, in target units. A rule on ŷ − y that allows errors of
             a finite length implies the density that is predicted with. Any other (one-sided,
             inside a range, relative to the target, a callable) implies none; it can be trained on
-            with ``predictive="model"``, and ``fit`` refuses it otherwise. A rule with numbers per
-            row goes to ``fit(y_rule=...)``.
+            with ``predictive="model"``, and ``fit`` refuses it otherwise. So can a share of rows,
+            ``Share(Within(0.5), 0.95)`` or ``"95% within 0.5"``, which is asked of each batch as a
+            whole: rows beyond the share may be as wrong as they like. A rule with numbers per row
+            goes to ``fit(y_rule=...)``.
         {settings}
         family: Predictive family of a member: ``"normal"``, ``"laplace"``, ``"logistic"`` or
             ``"student-t"``.
@@ -174,7 +176,8 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
     def partial_fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Train for one epoch on these rows, going on from what has been learnt so far.
 
-        The first call sets scaling and tolerance; later ones keep them.
+        The first call sets scaling and tolerance; later ones keep them. ``sample_weight`` is the
+        weight of each row in the loss.
         """
         goes_on = hasattr(self, "parameters_")
         return self._train(self._plan(X, y, sample_weight=sample_weight, goes_on=goes_on, epochs=1))

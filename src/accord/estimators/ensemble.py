@@ -64,7 +64,7 @@ class TrainingPlan:
     finish: Callable[[list[Trained]], "TrainingPlan | None"]
 
 
-def carry_out(plans: Sequence[TrainingPlan], *, listener: Listener | None = None) -> None:
+def train_plans(plans: Sequence[TrainingPlan], *, listener: Listener | None = None) -> None:
     """Train the plans, alike ones as one stack, and then those that follow from them."""
     while plans:
         following: list[TrainingPlan | None] = []
@@ -136,7 +136,7 @@ class NetworkEnsembleRegressor(TrainedRegressor):
 
     def _train(self, plan: TrainingPlan) -> Self:
         with listening(self.verbose, type(self).__name__) as listener:
-            carry_out([plan], listener=listener)
+            train_plans([plan], listener=listener)
         return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Rows:
@@ -335,5 +335,5 @@ def fit_together(jobs: Iterable[Job], *, listener: Listener | None = None) -> li
         else:
             estimator.fit(X, y, **fit_options)
     fit_as_stack(filters, listener)
-    carry_out(plans, listener=listener)
+    train_plans(plans, listener=listener)
     return estimators

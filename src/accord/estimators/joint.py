@@ -11,12 +11,14 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags
 
 from accord._checks import check_choice, check_finite, check_non_negative
+from accord._numerics import normal_probability
 from accord._types import Floats
 from accord.agreement import (
     Agreeing,
     AllWithin,
     JointRule,
     NormWithin,
+    Predicate,
     agreeing_errors,
     to_array,
 )
@@ -65,7 +67,7 @@ class _Agreement:
     """The most important settings: fields of the last base come first in the signature."""
 
     tolerance: float | str | Sequence[float] = 0.0
-    rule: JointRule | None = None
+    rule: JointRule | Predicate | None = None
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
@@ -86,8 +88,9 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
             log-likelihood.
         rule: In place of a tolerance, a rule over several outputs, such as
             ``NormWithin(1.0, scale=[0.5, 0.1])``, ``EachOutput([Within(0.5), AtLeast()])``, what
-            ``&``, ``|`` and ``~`` make of them, or ``JointRule.from_callable(...)``, which is asked
-            at some thousand points of every row in every step: slow, and not to be saved.
+            ``&``, ``|`` and ``~`` make of them, or a callable ``(y_hat, y) -> bool`` of vectors,
+            (..., T) → (...), which is asked at some thousand points of every row in every step:
+            slow, and not to be saved.
             "All within" and "norm within" imply the density that is predicted with; others are
             trained on with ``predictive="model"``, and ``fit`` refuses them otherwise.
         {settings}
@@ -189,11 +192,6 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
                 "y must have a column per target, got one-dimensional y. Use BVMRegressor for a "
                 "single target, or y[:, None]."
             )
-        if self.rule is not None and not isinstance(self.rule, JointRule):
-            raise TypeError(
-                f"rule must be one over several outputs, got {self.rule!r}. "
-                "Use for instance AllWithin([0.5, 0.1]), or BVMRegressor for rules of one target."
-            )
         half_width = self._stated_half_width(rows.y)
         if self.rule is None:
             return AllWithin(half_width) if half_width.any() else None
@@ -201,7 +199,7 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
             raise ValueError(
                 f"tolerance must be 0 beside a rule, got {self.tolerance!r}. State one of the two."
             )
-        return self.rule
+        return JointRule.of(self.rule)
 
     def _stated_half_width(self, y: Floats) -> Floats:
         if isinstance(self.tolerance, str):
@@ -240,6 +238,7 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
             return columns, JointLoss(heads)
         spread = np.broadcast_to(scaling.scale, y.shape).copy()
         allowed = agreeing_errors(rule, torch.as_tensor(y), torch.as_tensor(spread))
+        _check_can_agree(allowed, rule, spread)
         columns["regions"] = np.hstack(
             [x.numpy() / scaling.scale for x in numbers_of(allowed.regions)]
         )
@@ -277,6 +276,22 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
 
     def _log_density(self, X: Floats, y: Floats) -> Floats:
         return np.asarray(self._joint(X).log_prob(y))
+
+
+def _check_can_agree(allowed: Agreeing, rule: JointRule, spread: Floats) -> None:
+    """Refuse a rule under which no error of some row agrees, as far as errors of any size show."""
+    if allowed.asked is not None:  # a callable was asked already
+        return
+    n = 1 if rule.of_difference and not rule.per_row else len(spread)  # else all rows are alike
+    regions = [region.map(lambda numbers: numbers[:n]) for region in allowed.regions]
+    wide = torch.diag_embed(torch.as_tensor(spread[:n]))
+    log_p, _ = normal_probability(regions, torch.zeros(wide.shape[:2]).double(), wide)
+    if bool((log_p == -torch.inf).any()):
+        row = int(torch.nonzero(log_p == -torch.inf)[0])
+        raise ValueError(
+            f"every row must have predictions that agree with it, got none for row {row} under "
+            f"{rule!r}. Widen the rule, or leave such rows out."
+        )
 
 
 def _kernel_of(rule: JointRule, n_targets: int) -> _Kernel | None:

@@ -1,6 +1,6 @@
 """The BVM around a network of your own: an ensemble of any torch module."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, Self
 
@@ -142,8 +142,14 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         Args:
             X, y: Inputs (N, …) and targets (N,) or (N, T).
             sample_weight: Weight of each row in the loss.
-            y_tolerance, y_std, y_lower, y_upper, y_rule, y_dist: What is known of each target, as
-                in :meth:`accord.BVMRegressor.fit`.
+            y_tolerance: Half-width within which each target is known, in its units; takes the
+                place of ``tolerance``.
+            y_std: Standard deviation of each target's measurement error (normal family).
+            y_lower, y_upper: Bounds of targets that are only known to lie between them; either
+                may be infinite, and NaN means that the row is known.
+            y_rule: Rule of agreement whose numbers may differ by row, in place of ``rule``.
+            y_dist: What is known of each target, in place of ``y``, which then only sets the
+                scale: a distribution of the shape of y, or draws (N, S) or (N, T, S).
         """
         self._check_settings()
         X, y = self._checked_pair(X, y)
@@ -153,6 +159,7 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         self._check_learnable(rows)
         candidate = self._rule_candidate(rows, y_rule, y_dist)
         self.input_shape_: tuple[int, ...] = X.shape[1:]
+        self.precision_ = self._finest_precision(rows.x)
         return self._train(candidate or self._stated_candidate(rows))
 
     def _check_settings(self) -> None:
@@ -204,34 +211,30 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
             zip(fixed_values(module), trained.buffers, strict=True)
         )
         self._keep_run(trained, y_scaling)
-        self.precision_ = self._finest_precision()
 
-    def _finest_precision(self) -> Literal["float32", "float64"]:
+    def _finest_precision(self, x: Floats) -> Literal["float32", "float64"]:
         """The precision to predict in: float64, where a row's answer hardly depends on its batch.
 
-        Modules that make tensors of their own in another precision only work in the one they were
-        trained in. One that cannot predict in that either is at fault itself, and its error is
-        shown now.
+        A new module is tried out on two rows and on one, in its own precision first: what fails
+        there is a fault of the module, shown before any training. One that then fails in float64
+        makes tensors of its own in another precision, and only works in the one it is trained in.
         """
-        self.precision_ = self.dtype
-        self._try_out()
+        module = made(self.make_module, 0)
+        values = {n: v[None] for n, v in (trained_values(module) | fixed_values(module)).items()}
+        for n_rows in (2, 1):
+            self._called(values, x[:n_rows], self.dtype)
         if torch.device(self.device).type == "mps":
             return self.dtype
-        self.precision_ = "float64"
         try:
-            self._try_out()
+            self._called(values, x[:1], "float64")
         except Exception:  # in whatever words the module or torch says so
             return self.dtype
         return "float64"
 
-    def _try_out(self) -> None:
-        self._raw(np.zeros((2, int(np.prod(self.input_shape_)))))
-
-    def _raw(self, x: Floats) -> torch.Tensor:
-        """Raw outputs of all members, (M, N, 2T)."""
-        like = torch.empty(0, dtype=getattr(torch, self.precision_), device=self.device)
+    def _called(self, values: Mapping[str, torch.Tensor], x: Floats, dtype: str) -> torch.Tensor:
+        """Raw outputs of all members, (M, N, 2T), from their parameters and buffers."""
+        like = torch.empty(0, dtype=getattr(torch, dtype), device=self.device)
         module = made(self.make_module, 0).to(like)
-        values = {n: torch.as_tensor(v) for n, v in (self.parameters_ | self.buffers_).items()}
         converted = {
             n: v.to(like) if v.is_floating_point() else v.to(like.device) for n, v in values.items()
         }
@@ -242,7 +245,9 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
             raise ValueError(
                 f"X must have rows of shape {self.input_shape_} as in fit, got {X.shape[1:]}."
             )
-        moments = self._heads(self._raw(X.reshape(len(X), -1)))
+        values = {n: torch.as_tensor(v) for n, v in (self.parameters_ | self.buffers_).items()}
+        raw = self._called(values, X.reshape(len(X), -1), self.precision_)
+        moments = self._heads(raw)
         mean, variance = (values.double().cpu().numpy() for values in moments)
         mean, std = self.y_shift_ + self.y_scale_ * mean, self.y_scale_ * np.sqrt(variance)
         smoothed = self.predictive == "smoothed" and not self.rule_center_.size

@@ -8,7 +8,7 @@ is to be predicted with. Other rules (one-sided, inside a range, relative to the
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ from accord.agreement import (
     Known,
     Predicate,
     Rule,
+    Share,
     Side,
     acceptance,
     as_rule,
@@ -45,12 +46,13 @@ from accord.training import (
     Objective,
     RuleLoss,
     Scaling,
+    ShareObjective,
 )
 
 Members = Callable[[Floats, Floats], LocationScale]
 """Distributions of a family from their means and standard deviations."""
 
-RuleLike = Rule | Predicate | str
+RuleLike = Rule | Share | Predicate | str
 _MOST_STEPS = 1024  # intervals per row
 
 
@@ -82,7 +84,7 @@ class AllowedErrors:
 
 @dataclass(frozen=True)
 class TrainingRule:
-    """What a rule asks of the rows of a training set.
+    """What a rule asks of the rows of a training set; of a share of them where ``share`` is given.
 
     **Shape**: each array of ``accepted`` (K, N · T); noise (N, T) in target units, or None.
     """
@@ -91,12 +93,15 @@ class TrainingRule:
     accepted: Acceptance | None  # None: exact agreement with known targets
     noise: Floats | None  # normal measurement error, which has a closed form
     kernel: AllowedErrors | None  # None where the rule implies no density
+    share: float | None = None
 
     @property
     def is_plain(self) -> bool:
         """Whether each row has one finite interval, for which training has a closed gradient."""
         if self.accepted is None:
             return True
+        if self.share is not None:
+            return False
         steps = self.accepted.intervals
         one = len(steps.lower) == 1 and not bool(self.accepted.log_weight.any())
         return one and bool((steps.lower.isfinite() & steps.upper.isfinite()).all())
@@ -125,7 +130,8 @@ class TrainingRule:
         if self.is_plain or self.accepted is None:
             return AgreementObjective(heads, family, df)
         n_steps = len(self.accepted.intervals.lower)
-        return ByAutograd(RuleLoss(heads, n_steps, self._ends, family, df))
+        loss = RuleLoss(heads, n_steps, self._ends, family, df)
+        return ByAutograd(loss) if self.share is None else ShareObjective(loss, self.share)
 
     def columns(self, y: Floats, scaling: Scaling) -> dict[str, Floats]:
         """What the objective needs of each row, in scaled units."""
@@ -162,13 +168,13 @@ class TrainingRule:
         }
 
 
-def stated_rule(rule: RuleLike | None, y_rule: RuleLike | None) -> Rule | None:
-    """What a user gave, as a rule for single rows: for all rows alike, or with numbers per row."""
+def stated_rule(rule: RuleLike | None, y_rule: RuleLike | None) -> Rule | Share | None:
+    """What a user gave, as a rule: for all rows alike, per row, or for a share of them."""
     given = rule if y_rule is None else y_rule
     if given is None:
         return None
     found: Any = parse_rule(given) if isinstance(given, str) else given
-    stated = as_rule(found)
+    stated = found if isinstance(found, Share) else as_rule(found)
     if y_rule is None and stated.per_row:
         raise ValueError(
             f"rule must have the same numbers for all rows, got {stated!r}. "
@@ -178,7 +184,7 @@ def stated_rule(rule: RuleLike | None, y_rule: RuleLike | None) -> Rule | None:
 
 
 def training_rule(
-    rule: Rule,
+    rule: Rule | Share,
     y: Floats,
     *,
     shape: tuple[int, ...],
@@ -187,6 +193,15 @@ def training_rule(
     dist: Distribution | ArrayLike | None = None,
 ) -> TrainingRule:
     """The rule for targets y (N, T), which users gave in ``shape``."""
+    if isinstance(rule, Share):
+        of_rows = as_rule(rule.rule)
+        found = training_rule(of_rows, y, shape=shape, family=family, std=std, dist=dist)
+        if of_rows.is_density:
+            raise ValueError(
+                f"a share of rows must agree with a probability, got {rule!r}, which has a "
+                "density. Use a small tolerance, as in ShareWithin(0.01)."
+            )
+        return replace(found, kernel=None, share=rule.share)
     law = _law(y, shape, std, dist)
     flat = rule.flattened(shape)
     kernel = _kernel(flat, y.size)
@@ -209,9 +224,10 @@ def training_rule(
 def check_density(rule: TrainingRule) -> None:
     """Refuse a rule that implies no density to predict with."""
     if rule.kernel is None:
+        got = rule.rule if rule.share is None else Share(rule.rule, rule.share)
         raise ValueError(
             "rule must imply a density of the target to be predicted with: one on ŷ − y that "
-            f"allows errors of a finite length, got {rule.rule!r}. Use predictive='model' to "
+            f"allows errors of a finite length, got {got!r}. Use predictive='model' to "
             "train on it all the same and predict with the networks' own density."
         )
 

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from accord._checks import check_finite, check_non_negative, check_not_nan, check_scalar
 from accord._types import Bools, Floats, Indices
-from accord.agreement import Exact, Rule, Within
+from accord.agreement import Exact, Rule, Share, Within
 from accord.estimators.ensemble import ensemble_distribution
 from accord.estimators.rules import Members, TrainingRule
 from accord.estimators.trained import Rows
@@ -67,13 +67,13 @@ def stated_half_width(tolerance: float | str, target_range: Floats) -> Floats:
 
 
 def rule_for(
-    rule: Rule | None,
+    rule: Rule | Share | None,
     tolerance: float | str,
     rows: Rows,
     shape: tuple[int, ...],
     *,
     unstated: float | str,
-) -> Rule:
+) -> Rule | Share:
     """The rule of agreement: the one that was stated, or else that of a stated tolerance.
 
     A rule comes without a tolerance, that is with the ``unstated`` one.

@@ -1,6 +1,6 @@
 """Receipts: where the uncertainty of a row comes from, and what would narrow it."""
 
-from accord.explanation.explain import Cells, explain
+from accord.explanation.explain import Cells, Unknown, explain
 from accord.explanation.receipts import (
     Attribution,
     Parts,
@@ -19,6 +19,7 @@ __all__ = [
     "Columns",
     "Parts",
     "Receipts",
+    "Unknown",
     "explain",
     "four_digits",
     "rounded",

@@ -1,6 +1,6 @@
 """Receipts for the predictions of a model that widens with the distance to its training rows."""
 
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -21,6 +21,17 @@ _WORTH_DOING = 0.1
 _FILLED, _SOUGHT = 10, 100
 
 Gaps = dict[int, dict[int, float]]
+
+
+class Unknown(NamedTuple):
+    """What cells add that say nothing to the model: a new category, or a gap where none was.
+
+    **Shape**: distance (n,), the part of the deviation without them; share (n, c), by column, of
+    the variance that they add; a row of zeros where there are none.
+    """
+
+    distance: Floats
+    share: Floats
 
 
 class Cells(Protocol):
@@ -54,10 +65,12 @@ def explain(
     seed: int,
     index: pd.Index | None = None,
     among: Bools | None = None,
+    unknown: Unknown | None = None,
 ) -> Receipts:
     """The receipts of rows with features ``x``.
 
-    ``among`` says which reference rows may be nearest ones, all unless given.
+    ``among`` says which reference rows may be nearest ones, all unless given. What is ``unknown``
+    counts as distance, in the columns that it is unknown in.
 
     The parts, their split by column and the neighbours take about as long as the predictions. With
     ``permutations``, Shapley values and what missing values cost are estimated as well, which takes
@@ -72,6 +85,13 @@ def explain(
     by_column = columns.summed(near.by_feature)
     total = by_column.sum(axis=1, keepdims=True)
     share = by_column / np.where(total > 0, total, 1.0)
+    distance_by_column = share * np.square(parts.distance)[:, None]
+    added = np.zeros_like(share)
+    if unknown is not None:
+        known = np.minimum(np.square(unknown.distance), np.square(parts.distance))[:, None]
+        is_new = unknown.share.any(axis=1, keepdims=True)
+        added = (np.square(parts.distance)[:, None] - known) * unknown.share
+        distance_by_column = np.where(is_new, share * known + added, distance_by_column)
     by_noise = by_disagreement = None
     gaps: Gaps = {}
     if permutations:
@@ -86,10 +106,10 @@ def explain(
         dist=dist,
         mean=np.asarray(dist.mean),
         parts=parts,
-        distance_by_column=share * np.square(parts.distance)[:, None],
+        distance_by_column=distance_by_column,
         neighbors=reference_numbers[near.rows],
         unlike=_unlike(parts, share, near.rows, columns, cells),
-        narrow=_narrow(parts, gaps, columns),
+        narrow=_narrow(parts, gaps, np.where(cells.missing, added, 0.0), columns),
         by_noise=by_noise,
         by_disagreement=by_disagreement,
         index=index,
@@ -103,13 +123,13 @@ def _unlike(
     far = np.square(parts.distance) > _WORTH_A_WORD * np.square(parts.std)
     found = []
     for row, line in enumerate(share):
-        told = np.flatnonzero(cells.new[row]).tolist()
+        named = np.flatnonzero(cells.new[row]).tolist()
         if far[row]:
             order = np.argsort(-line, kind="stable")[:_NAMED]
-            told += [place for place in order.tolist() if line[place] >= _WORTH_NAMING]
+            named += [place for place in order.tolist() if line[place] >= _WORTH_NAMING]
         words = [
             f"{columns.names[place]} {cells.unlike(row, place, near[row])}"
-            for place in dict.fromkeys(told)
+            for place in dict.fromkeys(named)
         ]
         found.append("; ".join(words))
     return tuple(found)
@@ -139,14 +159,21 @@ def _gaps(
     return found
 
 
-def _narrow(parts: Parts, gaps: Gaps, columns: Columns) -> tuple[str, ...]:
-    """The best way to a narrower interval, and how much narrower it could get."""
-    noise, std = parts.noise, parts.std
+def _narrow(parts: Parts, gaps: Gaps, lacking: Floats, columns: Columns) -> tuple[str, ...]:
+    """The best way to a narrower interval, and how much narrower it could get.
+
+    ``lacking`` is the variance that each missing cell is known to add, (n, c): no further row with
+    the same gap takes it away.
+    """
+    std = parts.std
     whole = np.where(std > 0, std, 1.0)
+    stays = np.hypot(parts.noise, np.sqrt(lacking.sum(axis=1)))
+    known = np.sqrt(np.maximum(np.square(std)[:, None] - lacking, 0.0))
     found = []
-    for row, saved_by_rows in enumerate(1 - noise / whole):
+    for row, saved_by_rows in enumerate(1 - stays / whole):
         ways = [(float(saved_by_rows), "more training rows like this one: up to {}")]
-        for column, left in gaps.get(row, {}).items():
+        left_without = {int(j): float(known[row, j]) for j in np.flatnonzero(lacking[row])}
+        for column, left in (left_without | gaps.get(row, {})).items():
             words = f"the missing value of {columns.names[column]}: about {{}}"
             ways.append((1 - left / float(whole[row]), words))
         saved, way = max(ways)

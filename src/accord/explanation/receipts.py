@@ -214,22 +214,22 @@ def unlike_number(
     rows = "sampled training row" if sampled else "training row"
     below = int(np.searchsorted(training, value, side="right"))
     above = len(training) - int(np.searchsorted(training, value, side="left"))
-    told = show(value) + beyond
+    shown = show(value) + beyond
     if above == 0:
-        return f"{told}: no {rows} is above {show(float(training[-1]))}"
+        return f"{shown}: no {rows} is above {show(float(training[-1]))}"
     if below == 0:
-        return f"{told}: no {rows} is below {show(float(training[0]))}"
+        return f"{shown}: no {rows} is below {show(float(training[0]))}"
     fewest, side = min((above, "high"), (below, "low"))
     few = fewest <= min(max(_FEW_ROWS, _FEW_SHARE * len(training)), len(training) / 4)
     if few:
         verb = "is" if fewest == 1 else "are"
-        return f"{told}: only {fewest:,} of {count(len(training), rows)} {verb} as {side}"
+        return f"{shown}: only {fewest:,} of {count(len(training), rows)} {verb} as {side}"
     left, right = float(training[below - 1]), float(training[len(training) - above])
     if right - left > _GAP * (training[-1] - training[0]):
-        return f"{told}: no {rows} lies between {show(left)} and {show(right)}"
+        return f"{shown}: no {rows} lies between {show(left)} and {show(right)}"
     low, high = float(near.min()), float(near.max())
     span = show(low) if show(low) == show(high) else f"{show(low)} to {show(high)}"
-    return f"{told}: the nearest training rows have {span}"
+    return f"{shown}: the nearest training rows have {span}"
 
 
 def unlike_gap(share: float, n_rows: int) -> str:

@@ -4,7 +4,7 @@ A network predicts a mean (``input``) and a variance (``var``) for each target. 
 torch's: "none" for one value per element, "mean" or "sum".
 """
 
-from accord.losses.agreement import AgreementLoss, JointAgreementLoss
+from accord.losses.agreement import AgreementLoss, DatasetAgreementLoss, JointAgreementLoss
 from accord.losses.bvm import BVMLoss, bvm_loss
 from accord.losses.likelihoods import BetaNLLLoss, GaussianNLLLoss, LaplaceNLLLoss, MSELoss
 
@@ -12,6 +12,7 @@ __all__ = [
     "AgreementLoss",
     "BVMLoss",
     "BetaNLLLoss",
+    "DatasetAgreementLoss",
     "GaussianNLLLoss",
     "JointAgreementLoss",
     "LaplaceNLLLoss",

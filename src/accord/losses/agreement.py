@@ -1,4 +1,4 @@
-"""The losses of any agreement rule: of one output, and of several that depend on each other."""
+"""The losses of any agreement rule: of one output, of several together, of all rows."""
 
 from typing import final
 
@@ -16,6 +16,7 @@ from accord._numerics import (
     NORMAL,
     FamilyName,
     family_with_variance,
+    log_at_least,
     log_normal_in_any,
     log_normal_where,
     training_points,
@@ -23,12 +24,16 @@ from accord._numerics import (
 from accord.agreement import (
     Acceptance,
     Agreeing,
+    DatasetRule,
     Exact,
     Found,
     Intervals,
     JointRule,
+    MeanErrorWithin,
     Predicate,
     Rule,
+    Share,
+    Within,
     acceptance,
     agreeing_errors,
     as_rule,
@@ -222,6 +227,92 @@ def _check_found(rule: Rule, share: Tensor, probability: Tensor) -> None:
 
 
 @final
+class DatasetAgreementLoss(nn.Module):
+    """−log P(A)/N: how improbable it is that N rows together agree with their targets.
+
+    For :class:`accord.agreement.Share` ("95 % of the rows within ε") each row agrees with a
+    probability of its own, and the number of rows that do is a sum of independent yes/no variables,
+    whose distribution is computed exactly (docs/theory.md). Rows beyond the share that must agree
+    cost next to nothing, however wrong they are: a few gross errors among the targets do not pull
+    at the prediction. For :class:`accord.agreement.MeanErrorWithin` of normal predictions the mean
+    error is normal. The probability of other rules over all rows is known by draws only, which have
+    no gradient; they are refused.
+
+    The statement is about the rows that are given. On batches it is asked of each batch: of 32
+    rows, "95 %" lets one disagree, of 20 as well. Take batches in which the share is a whole number
+    of rows, and large enough to hold their part of those that need not agree.
+
+    Args:
+        rule: a share of rows, or a mean error.
+        family, df, eps: of the prediction, as in :class:`AgreementLoss`.
+        reduction: "none", "mean" or "sum", over the leading axes.
+
+    **Shape**: input and target (..., N), var and target_std as in :class:`AgreementLoss` → (...).
+
+    Example: the last target is wrong, and need not agree.
+
+        >>> from accord.agreement import ShareWithin
+        >>> loss = DatasetAgreementLoss(ShareWithin(0.5, share=0.75))
+        >>> mean, target = torch.zeros(4), torch.tensor([0.1, -0.2, 0.0, 9.0])
+        >>> loss(mean, target, torch.full((4,), 0.04))
+        tensor(0.0266)
+    """
+
+    def __init__(
+        self,
+        rule: DatasetRule,
+        *,
+        family: FamilyName = "normal",
+        df: float | None = None,
+        eps: float = 1e-6,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        of_rows: Rule | Predicate
+        match rule:
+            case Share():
+                of_rows = rule.rule
+            case MeanErrorWithin() if family == "normal":
+                of_rows = Within(rule.limit)
+            case _:
+                raise TypeError(
+                    "rule must be Share(rule, share), or MeanErrorWithin(limit) with the normal "
+                    f"family, got {rule!r} with {family!r}. The probability of other rules over "
+                    "all rows has no gradient: judge a model by them with probability_of_agreement."
+                )
+        self.rule, self.reduction = rule, reduction
+        self.of_rows = AgreementLoss(of_rows, family=family, df=df, eps=eps, reduction="none")
+        if self.of_rows.rule.is_density:
+            raise ValueError(
+                f"a share of rows must agree with a probability, got {rule!r}, which has a "
+                "density. Use a small tolerance, as in ShareWithin(0.01)."
+            )
+
+    def forward(
+        self,
+        input: Tensor,
+        target: Tensor,
+        var: Tensor | float,
+        *,
+        target_std: Tensor | float | None = None,
+    ) -> Tensor:
+        """The loss of means, targets and variances; ``target_std`` is the targets' own error."""
+        n = input.shape[-1] if input.ndim else 0
+        if isinstance(self.rule, Share):
+            log_rows = -self.of_rows(input, target, var, target_std=target_std)
+            log_p = log_at_least(log_rows, n - self.rule.least(n))
+        else:
+            mu, variance, t = prepared(input, target, var, floor=self.of_rows.eps)
+            variance = with_noise(variance, target_std, mu).expand_as(mu).sum(-1) / n**2
+            log_p = -self.of_rows(mu.mean(-1), t.mean(-1), variance)
+        return reduced(-log_p / n, self.reduction)
+
+    def extra_repr(self) -> str:
+        return f"{self.rule!r}, family={self.of_rows.family}, reduction={self.reduction!r}"
+
+
+@final
 class JointAgreementLoss(nn.Module):
     """−log P(A): how improbable it is that all outputs of a row agree with its targets together.
 
@@ -233,7 +324,7 @@ class JointAgreementLoss(nn.Module):
     box is found it is refused. The gradient is that of the sum which is computed.
 
     Args:
-        rule: a rule over several outputs.
+        rule: a rule over several outputs, or a callable on vectors, (..., D) → (...).
         reduction: "none", "mean" or "sum", over the rows.
 
     Attributes:
@@ -252,15 +343,10 @@ class JointAgreementLoss(nn.Module):
         tensor(1.5436)
     """
 
-    def __init__(self, rule: JointRule, *, reduction: Reduction = "mean") -> None:
+    def __init__(self, rule: JointRule | Predicate, *, reduction: Reduction = "mean") -> None:
         super().__init__()
         check_reduction(reduction)
-        if not isinstance(rule, JointRule):
-            raise TypeError(
-                f"rule must be one over several outputs, got {rule!r}. Use AllWithin or NormWithin "
-                "here, and AgreementLoss for one output at a time."
-            )
-        self.rule, self.reduction = rule, reduction
+        self.rule, self.reduction = JointRule.of(rule), reduction
         self.error = 0.0
 
     def forward(self, input: Tensor, target: Tensor, cholesky: Tensor) -> Tensor:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from accord.paper.claims import RULE, JudgedClaim
-    from accord.paper.page import BEYOND, claim_grid, group_sentences
+    from accord.paper.page import BEYOND, claim_grid, claim_groups, group_sentences
     from accord.paper.published import Figure, figure
-    from accord.paper.records import write_whole
     from accord.paper.reproduction import (
         OWN_STUDIES,
         STUDIES,
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
         study_named,
     )
     from accord.paper.results import MeanOverSplits, standard_errors_apart
-    from accord.paper.runner import Listener, TerminalProgress, duration
+    from accord.paper.runner import Listener, TerminalProgress
     from accord.paper.study import Departure, Study
     from accord.paper.tables import ResultTable
 
@@ -43,14 +42,13 @@ _EXPORTS = {
     "TerminalProgress": "runner",
     "JudgedClaim": "claims",
     "claim_grid": "page",
-    "duration": "runner",
+    "claim_groups": "page",
     "figure": "published",
     "group_sentences": "page",
     "lay_out": "reproduction",
     "reproduce": "reproduction",
     "standard_errors_apart": "results",
     "study_named": "reproduction",
-    "write_whole": "records",
 }
 
 __all__ = [
@@ -69,14 +67,13 @@ __all__ = [
     "StudyCost",
     "TerminalProgress",
     "claim_grid",
-    "duration",
+    "claim_groups",
     "figure",
     "group_sentences",
     "lay_out",
     "reproduce",
     "standard_errors_apart",
     "study_named",
-    "write_whole",
 ]
 
 

@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from accord._files import write_whole
+from accord._wording import duration
 from accord.datasets import info
 from accord.paper import published
 from accord.paper.claims import RULE, JudgedClaim, counted
-from accord.paper.records import write_whole
 from accord.paper.results import Results
-from accord.paper.runner import duration
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
 from accord.paper.tables import ShownNumber, formatted, numbers_in
 
@@ -22,8 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BEYOND",
+    "ClaimGroup",
     "Row",
     "claim_grid",
+    "claim_groups",
     "group_sentences",
     "markdown_page",
     "results_table",
@@ -57,6 +59,26 @@ def claim_grid(verdicts: Sequence[JudgedClaim]) -> list[Row]:
     ]
 
 
+class ClaimGroup(NamedTuple):
+    """What a study asks, how many of its claims hold under each predictive, and its claims."""
+
+    where: str
+    asks: str
+    holding: tuple[str, str]
+    rows: list[Row]
+
+
+def claim_groups(parts: Sequence["StudyResult"]) -> list[ClaimGroup]:
+    """The grid of the paper's claims, study by study."""
+    groups = []
+    for part in parts:
+        if not part.is_ours:
+            printed, smoothed = (_holding(verdicts) for verdicts in _by_predictive(part))
+            rows = claim_grid(part.claims)
+            groups.append(ClaimGroup(_where(part), part.study.asks, (printed, smoothed), rows))
+    return groups
+
+
 def group_sentences(parts: Sequence["StudyResult"]) -> list[str]:
     """Per study, what it asks and how many of its claims hold under each predictive.
 
@@ -65,18 +87,25 @@ def group_sentences(parts: Sequence["StudyResult"]) -> list[str]:
     """
     sentences = []
     for part in parts:
-        where = part.study.title.split(":")[0]
-        if part.is_ours:
-            answer = f"{_holding(part.beyond, 'claims hold')}."
-            sentences.append(f"{where}. {part.study.asks} {answer}")
-            continue
-        printed, smoothed = (
-            [verdict for verdict in part.claims if verdict.predictive == predictive.name]
-            for predictive in (AS_PRINTED, SMOOTHED)
-        )
-        answer = f"As printed, {_holding(printed, 'claims hold')}; smoothed, {_holding(smoothed)}."
-        sentences.append(f"{where}. {part.study.asks} {answer}")
+        answer = f"{_holding(part.beyond, 'claims hold')}."
+        if not part.is_ours:
+            printed, smoothed = _by_predictive(part)
+            answer = (
+                f"As printed, {_holding(printed, 'claims hold')}; smoothed, {_holding(smoothed)}."
+            )
+        sentences.append(f"{_where(part)}. {part.study.asks} {answer}")
     return sentences
+
+
+def _where(part: "StudyResult") -> str:
+    return part.study.title.split(":")[0]
+
+
+def _by_predictive(part: "StudyResult") -> list[list[JudgedClaim]]:
+    return [
+        [verdict for verdict in part.claims if verdict.predictive == predictive.name]
+        for predictive in (AS_PRINTED, SMOOTHED)
+    ]
 
 
 def _holding(verdicts: Sequence[JudgedClaim], words: str = "") -> str:

@@ -8,29 +8,23 @@ away. A file that is no record all the same is set aside under another name, and
 
 A record may be used again only if the same code would make it again. That code is every module of
 accord that can be reached by imports from the one that makes records; comments, docstrings and
-layout do not count (:func:`fingerprint`).
+layout do not count (:func:`accord._code.code_digest`).
 """
 
-import ast
 import hashlib
 import json
 import os
 import re
-import tempfile
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import cache
-from importlib.metadata import version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from accord._files import write_whole
 from accord.paper.study import Source
 
-__all__ = ["LIBRARIES", "Cell", "Record", "RecordStore", "fingerprint", "write_whole"]
-
-LIBRARIES = ("numpy", "scikit-learn", "scipy", "torch")
+__all__ = ["Cell", "Record", "RecordStore"]
 
 
 @dataclass(frozen=True)
@@ -121,7 +115,7 @@ class RecordStore:
 
     def sweep(self, *, older_than: float = 3600.0) -> None:
         """Remove what killed runs left half written; another run may be at work on younger ones."""
-        for part in self.folder.glob("*/*/*.part"):
+        for part in self.folder.glob("*/*/.*.part.json"):
             if time.time() - part.stat().st_mtime > older_than:
                 part.unlink(missing_ok=True)
 
@@ -153,26 +147,6 @@ def _read(path: Path, cell: Cell) -> Record:
     return record
 
 
-def write_whole(path: Path, content: str | bytes) -> None:
-    """Write a file so that its name shows the old content or the new, never a part.
-
-    The content goes to a temporary file in the same folder, to the disk, and then to its name.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    data = content.encode() if isinstance(content, str) else content
-    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=path.stem, suffix=".part")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o644)  # mkstemp's is private
-        os.replace(temporary, path)
-    except BaseException:
-        Path(temporary).unlink(missing_ok=True)
-        raise
-
-
 def _slug(text: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-") or "plain"
 
@@ -182,75 +156,3 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "tolist"):
         return value.tolist()
     raise TypeError(f"records hold numbers, strings and lists of them, got {type(value).__name__}.")
-
-
-@cache
-def fingerprint(root: str) -> str:
-    """Digest of a module, all of accord that it imports, and the numerical libraries' versions.
-
-    Example:
-        >>> fingerprint("accord.splits") == fingerprint("accord.splits")
-        True
-        >>> fingerprint("accord.splits") == fingerprint("accord.datasets")
-        False
-    """
-    digest = hashlib.sha256()
-    for name, path in sorted(_reachable(root).items()):
-        digest.update(f"{name}\n{_meaning(path.read_text(encoding='utf-8'))}\n".encode())
-    for library in LIBRARIES:
-        digest.update(f"{library} {version(library)}\n".encode())
-    return digest.hexdigest()[:16]
-
-
-def _reachable(root: str) -> dict[str, Path]:
-    found: dict[str, Path] = {}
-    waiting = [root]
-    while waiting:
-        name = waiting.pop()
-        if name in found or (path := _source(name)) is None:
-            continue
-        found[name] = path
-        waiting += _imported(ast.parse(path.read_text(encoding="utf-8")))
-    return found
-
-
-def _source(name: str) -> Path | None:
-    """The module's file; None for what is no module (a class, say). accord itself is lazy."""
-    if name == "accord":
-        return None
-    try:
-        spec = find_spec(name)
-    except ModuleNotFoundError:
-        return None
-    return Path(spec.origin) if spec is not None and spec.origin else None
-
-
-def _imported(tree: ast.Module) -> list[str]:
-    """Modules of accord that a file imports, with the packages they lie in."""
-    names: list[str] = []
-    for node in _executed(tree):
-        if isinstance(node, ast.Import):
-            names += [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names += [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-    ours = [name.split(".") for name in names if name.startswith("accord.")]
-    return [".".join(parts[:depth]) for parts in ours for depth in range(2, len(parts) + 1)]
-
-
-def _executed(tree: ast.AST) -> Iterator[ast.AST]:
-    """The nodes of a tree but for what only type checkers see."""
-    yield tree
-    for node in ast.iter_child_nodes(tree):
-        if not (isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"):
-            yield from _executed(node)
-
-
-def _meaning(source: str) -> str:
-    """The source without comments, docstrings and layout."""
-    tree = ast.parse(source)
-    for node in ast.walk(tree):
-        if isinstance(
-            node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-        ) and ast.get_docstring(node, clean=False):
-            node.body = node.body[1:] or [ast.Pass()]
-    return ast.unparse(tree)

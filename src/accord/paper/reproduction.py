@@ -12,13 +12,16 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accord._code import LIBRARIES
+from accord._files import write_whole
 from accord._version import __version__
+from accord._wording import duration
 from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import JudgedClaim, counted, from_csv, to_csv
-from accord.paper.records import LIBRARIES, RecordStore, write_whole
+from accord.paper.records import RecordStore
 from accord.paper.results import MeanOverSplits, Results, Written
-from accord.paper.runner import Listener, Silent, duration, run
+from accord.paper.runner import Listener, Silent, run
 from accord.paper.shift import study as shift
 from accord.paper.study import Study
 from accord.paper.tables import ResultTable, numbers_in
@@ -224,6 +227,7 @@ def lay_out(folder: str | Path) -> Reproduction:
         StudyCost(name, cost["networks"], cost["core_seconds"])
         for name, cost in summary["costs"].items()
     )
+    summary |= _counts(parts)
     quick = summary["protocol"] == "quick"
     outcome = Reproduction(parts, quick, costs, tuple(summary["failed"]), summary)
     outcome.summary["files"] = _without_stale(parts, target)
@@ -344,7 +348,6 @@ def _summary(
     failed: Sequence[str],
     code: str,
 ) -> dict[str, Any]:
-    claims = [verdict for part in parts for verdict in part.claims]
     return {
         "studies": [part.study.name for part in parts],
         "protocol": "quick" if quick else "full",
@@ -360,10 +363,18 @@ def _summary(
         },
         "networks": sum(cost.networks for cost in costs),
         "core_seconds": round(sum(cost.seconds for cost in costs), 1),
+        **_counts(parts),
+        "failed": list(failed),
+    }
+
+
+def _counts(parts: Sequence[StudyResult]) -> dict[str, Any]:
+    """How many claims have each verdict: the paper's under each predictive, and those beyond it."""
+    claims = [verdict for part in parts for verdict in part.claims]
+    return {
         "claims": {
             predictive: counted([v for v in claims if v.predictive == predictive])
             for predictive in dict.fromkeys(v.predictive for v in claims)
         },
         "beyond": counted([verdict for part in parts for verdict in part.beyond]),
-        "failed": list(failed),
     }

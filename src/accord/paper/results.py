@@ -8,9 +8,9 @@ from typing import Literal
 import numpy as np
 
 from accord._types import Floats
-from accord.paper.folds import LEVELS
 from accord.paper.published import Figure
 from accord.paper.records import Record
+from accord.paper.sets import LEVELS
 from accord.paper.study import Source
 
 __all__ = [

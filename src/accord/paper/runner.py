@@ -18,7 +18,10 @@ from typing import TYPE_CHECKING, Protocol, Self
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from accord.paper.records import RecordStore, write_whole
+from accord._checks import check_count
+from accord._files import write_whole
+from accord._wording import duration
+from accord.paper.records import RecordStore
 from accord.work import workers_of
 
 if TYPE_CHECKING:
@@ -26,7 +29,7 @@ if TYPE_CHECKING:
 
     from accord.paper.stacks import Outcome, Stack
 
-__all__ = ["Listener", "Silent", "TerminalProgress", "duration", "run"]
+__all__ = ["Listener", "Silent", "TerminalProgress", "run"]
 
 _LOST = "its process was ended from outside, twice. Is there enough memory? Try fewer jobs."
 # One thread each: the order of a sum, and so its last digit, must not depend on the cores.
@@ -149,7 +152,8 @@ class TerminalProgress:
         prior = self._total / max(self._n, 1)
         pace = (self._spent + prior) / (self._done_cost + prior) if prior else 1.0
         seconds = (self._total - self._done_cost) * pace / self._jobs
-        return f"about {duration(seconds)} left" if self._n_done < self._n else "done"
+        about = seconds if seconds < 60 else 60 * round(seconds / 60)
+        return f"about {duration(about)} left" if self._n_done < self._n else "done"
 
 
 def run(
@@ -170,8 +174,7 @@ def run(
     disk, and the next run goes on from there. A single job has a process of its own, too, where
     Ctrl-C cannot pass for the end of training.
     """
-    if jobs < 1:
-        raise ValueError(f"jobs must be at least 1, got {jobs}.")
+    check_count("jobs", jobs)
     if work is None:
         from accord.paper.stacks import run_stack  # lazy: it brings torch
 
@@ -271,16 +274,3 @@ def _leave_with(parent: int) -> None:
     while os.getppid() == parent:
         time.sleep(1.0)
     os._exit(1)
-
-
-def duration(seconds: float) -> str:
-    """A time for people.
-
-    Example:
-        >>> duration(42.3), duration(192), duration(7380)
-        ('42 s', '3 min', '2 h 3 min')
-    """
-    if seconds < 60:
-        return f"{seconds:.0f} s"
-    minutes = round(seconds / 60)
-    return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60} min"

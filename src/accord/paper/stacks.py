@@ -16,12 +16,13 @@ from typing import Any
 import numpy as np
 
 from accord import estimators
+from accord._code import code_digest
 from accord._types import Indices
 from accord.calibration import Recalibrated
 from accord.datasets import info
 from accord.paper import sets
-from accord.paper.folds import Fold, curves, folds, measures
-from accord.paper.records import Cell, Record, RecordStore, fingerprint
+from accord.paper.records import Cell, Record, RecordStore
+from accord.paper.sets import Fold, curves, folds, measures
 from accord.paper.study import Group, Predictive, Source, Study, StudyModel, Work
 from accord.training import EpochReport
 
@@ -35,7 +36,7 @@ _OWN_SECONDS = 20.0  # of a split that a group's own function answers
 class Stack:
     """The unit of work: one group of models on one dataset, several splits together.
 
-    ``code`` is the fingerprint of the code that the run was started with.
+    ``code`` is the digest of the code that the run was started with.
     """
 
     group: Group
@@ -97,7 +98,7 @@ def _stacks_on(group: Group, dataset: str, quick: bool) -> list[Stack]:
 
 
 def _code(group: Group) -> str:
-    return fingerprint(__name__ if group.answered_by is None else group.answered_by.__module__)
+    return code_digest(__name__ if group.answered_by is None else group.answered_by.__module__)
 
 
 def _cut(stack: Stack) -> list[Stack]:

@@ -197,7 +197,7 @@ SMOOTHING = Departure(
     "the smoothed density is the one whose likelihood the loss maximises (docs/theory.md)",
 )
 NO_ADVERSARY = Departure(
-    "Deep Ensembles as in their paper, which trains on adversarial neighbours as well",
+    "Deep Ensembles, whose own paper trains on adversarial neighbours as well",
     "the same networks and recipe as BVM, trained on NLL, without adversarial training",
     "so that the loss is the only difference between the two columns",
 )

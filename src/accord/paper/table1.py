@@ -31,6 +31,7 @@ from accord.paper.tables import (
     GAUSSIAN,
     LEGEND,
     MIXTURE,
+    OF_THE_MEAN,
     OURS_LEGEND,
     ResultColumn,
     ResultTable,
@@ -138,7 +139,7 @@ DEPARTURES = (
     Departure(
         "AdamW with rate 3e-4, batches of 32, 40 epochs; no weight decay named",
         "the same with a weight decay of 0.01, PyTorch's default for AdamW",
-        "the likeliest reading",
+        "what the paper most likely means",
     ),
     Departure(
         "one rate for all sets",
@@ -169,7 +170,7 @@ def tables(results: Results) -> list[ResultTable]:
             columns = _columns(results, measure, recipe)
             if recipe == PRINTED:
                 columns = [*_rival_columns(results, measure), *columns]
-            note = f"{LEGEND} {GAUSSIAN}" if measure == "nll" else LEGEND
+            note = f"{LEGEND} {GAUSSIAN if measure == 'nll' else OF_THE_MEAN}"
             title = f"Table 1, test {heading}: {words}"
             found.append(by_dataset(f"table1-{measure}{suffix}", title, note, columns))
     return [*found, _beyond_table(results), *_mixture_tables(results)]

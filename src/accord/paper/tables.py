@@ -18,6 +18,7 @@ __all__ = [
     "GAUSSIAN",
     "LEGEND",
     "MIXTURE",
+    "OF_THE_MEAN",
     "OURS_LEGEND",
     "Entry",
     "ResultColumn",
@@ -40,6 +41,7 @@ LEGEND = (
 )
 OURS_LEGEND = "Mean ± standard error over splits. Bold: the lowest of a row."
 GAUSSIAN = "Scored density: the Gaussian with the ensemble's mean and variance, as in the paper."
+OF_THE_MEAN = "Scored is the ensemble's mean; no density is."
 MIXTURE = (
     "Scored density: the predictive distribution itself, a mixture of the members, which is what "
     "the estimators predict and the paper does not print."
@@ -75,16 +77,15 @@ class Entry:
     printed: Figure | None
 
     @property
-    def apart(self) -> float:
+    def standard_errors_apart(self) -> float:
         """How many combined standard errors ours lies above the published one; NaN if unknown."""
         if self.ours is None or self.printed is None:
             return math.nan
         return standard_errors_apart(self.ours, self.printed)
 
-    @property
-    def value(self) -> float:
-        """Ours, rounded as it is shown; NaN for a blank."""
-        return math.nan if self.ours is None else round(self.ours.value, self.decimals)
+    def rounded(self, decimals: int) -> float:
+        """Ours as it is shown; NaN for a blank."""
+        return math.nan if self.ours is None else round(self.ours.value, decimals)
 
     @property
     def decimals(self) -> int:
@@ -93,9 +94,9 @@ class Entry:
             self.printed.decimals if self.printed else 2, _decimals(self.ours) if self.ours else 2
         )
 
-    def text(self) -> str:
-        far = "†" if abs(self.apart) > _FAR else ""
-        return formatted(self.ours, self.decimals) + far
+    def text(self, decimals: int) -> str:
+        far = "†" if abs(self.standard_errors_apart) > _FAR else ""
+        return formatted(self.ours, decimals) + far
 
 
 @dataclass(frozen=True)
@@ -137,18 +138,26 @@ class ResultTable:
             printed = [
                 e.printed if c.beside else None for c, e in zip(self.columns, entries, strict=True)
             ]
-            best, best_printed = _lowest([e.value for e in entries]), _lowest(_values(printed))
+            places = self._decimals(entries)
+            values = [entry.rounded(n) for entry, n in zip(entries, places, strict=True)]
+            best, best_printed = _lowest(values), _lowest(_values(printed))
             cells = [
                 ShownNumber(
-                    entry.text(),
-                    self.mark_best and entry.value == best,
+                    entry.text(n),
+                    self.mark_best and entry.rounded(n) == best,
                     formatted(figure) if figure else "",
                     self.mark_best and figure is not None and figure.value == best_printed,
                 )
-                for entry, figure in zip(entries, printed, strict=True)
+                for entry, n, figure in zip(entries, places, printed, strict=True)
             ]
             lines.append(([row, *(values[place] for values in self.facts.values())], cells))
         return lines
+
+    def _decimals(self, row: Sequence[Entry]) -> list[int]:
+        """Those of each number in a row: one for all that are compared, else one per column."""
+        if self.mark_best:
+            return [max(entry.decimals for entry in row)] * len(row)
+        return [max(entry.decimals for entry in column.entries) for column in self.columns]
 
     def to_markdown(self) -> str:
         """A table for people."""
@@ -197,7 +206,7 @@ def _fields(entry: Entry) -> list[object]:
         *((_number(ours.value), _number(ours.error), ours.n) if ours else ("", "", 0)),
         printed.value if printed else "",
         printed.error if printed and printed.error is not None else "",
-        _number(entry.apart),
+        _number(entry.standard_errors_apart),
     ]
 
 

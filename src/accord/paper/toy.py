@@ -8,9 +8,9 @@ import numpy as np
 
 from accord.estimators import RECIPES
 from accord.paper.claims import JudgedClaim, Trial, decided, judged, lower
-from accord.paper.folds import TOY_GRID, folds
 from accord.paper.records import Record
 from accord.paper.results import MeanOverSplits, Results
+from accord.paper.sets import TOY_GRID, folds
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -81,8 +81,8 @@ DEPARTURES = (
         "our networks always standardise features, which the first layer could undo",
     ),
     Departure(
-        "optimiser, rate, epochs and batch size not printed",
-        "Adam, {learning_rate:g}, {epochs} epochs, batches of {batch_size}".format(
+        "activation, optimiser, rate, epochs and batch size not printed",
+        "ReLU, Adam, {learning_rate:g}, {epochs} epochs, batches of {batch_size}".format(
             **RECIPES["toy"]
         ),
         "settled on other draws of the toy than those shown",

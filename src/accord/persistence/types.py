@@ -28,9 +28,10 @@ TYPES: dict[str, str] = {
     "AtLeast": "accord.agreement:AtLeast",
     "AtMost": "accord.agreement:AtMost",
     "Inside": "accord.agreement:Inside",
-    "Both": "accord.agreement.rule:Both",
-    "Either": "accord.agreement.rule:Either",
-    "Negated": "accord.agreement.rule:Negated",
+    "Both": "accord.agreement.rules:Both",
+    "Either": "accord.agreement.rules:Either",
+    "Negated": "accord.agreement.rules:Negated",
+    "Share": "accord.agreement:Share",
     # Rules over several outputs that a JointBVMRegressor was given.
     "AllWithin": "accord.agreement:AllWithin",
     "EachOutput": "accord.agreement:EachOutput",

@@ -61,7 +61,7 @@ def dependence_curve(
     ax = axes_or_new(ax)
     if labels:
         _as_bars(ax, x, center, spread, low, high)
-        ax.set_xticks(x, [name[:_LONG_NAME] for name in labels], rotation=30, ha="right")
+        ax.set_xticks(x, [_shortened(name) for name in labels], rotation=30, ha="right")
     else:
         ax.fill_between(x, low, high, color=SKY, alpha=0.3, lw=0)
         ax.fill_between(x, center - spread, center + spread, color=BLUE, alpha=0.3, lw=0)
@@ -69,6 +69,10 @@ def dependence_curve(
         (date_axis if dates else number_axis)(ax.xaxis)
     number_axis(ax.yaxis)
     return ax
+
+
+def _shortened(name: str) -> str:
+    return name if len(name) <= _LONG_NAME else f"{name[: _LONG_NAME - 1]}…"
 
 
 def _as_bars(

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from io import BytesIO, StringIO
 from os import PathLike
@@ -11,14 +11,18 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import escape
 
 from accord._checks import check_count, check_positive
+from accord._files import write_whole
 from accord.plots.style import INK, RC, WIDTH, dress
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from matplotlib.layout_engine import LayoutEngine
 
 __all__ = ["figure", "save", "to_png", "to_svg"]
 
+# Inches around the labels.
+_MARGIN = 0.042
 _FONTS = "system-ui, -apple-system, 'Segoe UI', Roboto, 'Helvetica Neue', Arial, sans-serif"
 # A file on its own has no page to take its ink from.
 _FILE_STYLE = (
@@ -57,6 +61,8 @@ def figure(
     check_positive("height", size[1])
     with rc_context(RC):
         fig = _figure_class()(figsize=size, layout="constrained")
+        if rows * cols == 1:
+            fig.set_layout_engine(_tight_layout()())
         axes = fig.subplots(rows, cols, squeeze=False)
     named = [*titles, *[""] * (rows * cols - len(titles))]
     return fig, [dress(ax, title) for ax, title in zip(axes.flat, named, strict=True)]
@@ -72,6 +78,45 @@ def _figure_class() -> type["Figure"]:
             return to_svg(self)
 
     return NotebookFigure
+
+
+@cache
+def _tight_layout() -> type["LayoutEngine"]:
+    """One pair of axes as large as its labels allow.
+
+    Labels are measured once, and again only if the new size has other ticks. The constrained
+    layout, which is for several pairs, measures everything twice.
+    """
+    from matplotlib.layout_engine import LayoutEngine
+
+    class TightLayout(LayoutEngine):
+        _adjust_compatible = False
+        _colorbar_gridspec = False
+
+        def execute(self, fig: "Figure") -> None:
+            for ax in fig.axes:
+                before = _ticks(ax)
+                _fill(fig, ax)
+                if _ticks(ax) != before:
+                    _fill(fig, ax)
+
+    return TightLayout
+
+
+def _ticks(ax: "Axes") -> list[list[float]]:
+    return [ax.get_xticks().tolist(), ax.get_yticks().tolist()]
+
+
+def _fill(fig: "Figure", ax: "Axes") -> None:
+    """Let the axes and their labels reach from margin to margin."""
+    outer, inner = ax.get_tightbbox(for_layout_only=True), ax.get_position(original=True)
+    if outer is None:
+        return
+    outer = outer.transformed(fig.transFigure.inverted())
+    across, up = _MARGIN / fig.get_figwidth(), _MARGIN / fig.get_figheight()
+    left, bottom = inner.x0 - outer.x0 + across, inner.y0 - outer.y0 + up
+    right, top = 1 - across - (outer.x1 - inner.x1), 1 - up - (outer.y1 - inner.y1)
+    ax.set_position((left, bottom, max(right - left, 0.1), max(top - bottom, 0.1)))
 
 
 def axes_or_new(ax: "Axes | None", *, width: float = WIDTH, height: float = 4.0) -> "Axes":
@@ -91,10 +136,21 @@ def to_svg(fig: "Figure", *, alt: str = "", prefix: str | None = None) -> str:
     '<svg'
     """
     from matplotlib import rc_context
+    from matplotlib.backends.backend_svg import FigureCanvasSVG
 
-    stream = StringIO()
+    stream, shown_on, patches = StringIO(), fig.canvas, [fig.patch, *(ax.patch for ax in fig.axes)]
+    looks = [patch.get_visible() for patch in patches]
+    # The canvas itself writes the file: savefig would draw everything once more before.
     with rc_context({**RC, "svg.fonttype": "none", "svg.hashsalt": "accord"}):
-        fig.savefig(stream, format="svg", metadata={"Date": None}, transparent=True)
+        try:
+            for patch in patches:
+                patch.set_visible(False)
+            write: Callable[..., None] = FigureCanvasSVG(fig).print_svg  # untyped there
+            write(stream, metadata={"Date": None})
+        finally:
+            fig.set_canvas(shown_on)
+            for patch, look in zip(patches, looks, strict=True):
+                patch.set_visible(look)
     return _for_page(stream.getvalue(), alt, prefix)
 
 
@@ -120,9 +176,9 @@ def save(fig: "Figure", path: str | PathLike[str], *, alt: str = "", dpi: float 
     target = Path(path)
     if target.suffix.lower() == ".svg":
         head, body = to_svg(fig, alt=alt).split(">", 1)
-        target.write_text(f"{head}>{_FILE_STYLE}{body}\n", encoding="utf-8")
+        write_whole(target, f"{head}>{_FILE_STYLE}{body}\n")
     elif target.suffix.lower() == ".png":
-        target.write_bytes(to_png(fig, dpi=dpi))
+        write_whole(target, to_png(fig, dpi=dpi))
     else:
         raise ValueError(
             f"path must end in .svg or .png, got {target.name!r}. Name the format by the ending."

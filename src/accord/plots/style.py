@@ -84,11 +84,10 @@ def dress(ax: "Axes", title: str = "") -> "Axes":
     """Quiet axes: hairline spines and ticks, a faint grid behind the data, title on the left."""
     for side in ("left", "bottom"):
         ax.spines[side].set(alpha=0.55, linewidth=0.8)
-    ax.tick_params(length=3, width=0.8)
-    for line in (*ax.get_xticklines(), *ax.get_yticklines()):
-        line.set_alpha(0.55)
+    ax.tick_params(length=3, width=0.8, color=(INK, 0.55))
     ax.grid(color=INK, alpha=0.12, linewidth=0.7)
-    ax.set_title(title, loc="left", fontsize=TEXT + 1, fontweight="bold", pad=8)
+    if title:
+        ax.set_title(title, loc="left", fontsize=TEXT + 1, fontweight="bold", pad=8)
     return ax
 
 

@@ -1,5 +1,6 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
+from accord.portfolio.blanks import Blank, Blanks
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
 from accord.portfolio.judged import JudgedModel
@@ -7,6 +8,8 @@ from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 
 __all__ = [
+    "Blank",
+    "Blanks",
     "HeldOut",
     "HeldOutRows",
     "JudgedModel",

@@ -1,9 +1,10 @@
 """Features that say nothing, as those of a category that no training row had.
 
-A network or a tree answers such a row as surely as any other. How much wider the answer must be
-is learnt from the training rows: each is predicted by models that had not seen it, as if its
-category were unknown, and the spread b that is added to the local tolerance is the one that makes
-their targets most likely.
+The same are those of a number that is missing where no training row lacked it. A network or a tree
+answers such a row as surely as any other. How much wider the answer must be is learnt from the
+training rows: each is predicted by models that had not seen it, as if its category or number were
+unknown, and the spread b that is added to the local tolerance is the one that makes their targets
+most likely.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,6 +21,8 @@ Blank = tuple[Indices, Floats]
 
 # Held-out rows that say how much wider an answer without a category must be.
 BLANK_ROWS = 500
+# Columns that this is learnt for, those that matter most: each takes as many predictions.
+_MOST_BLANKS = 30
 # In scaled target units, as what distance adds beyond all training rows.
 _SPREADS = FARTHEST_TARGET * np.array([0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.32, 0.45, 0.6, 0.8, 1])
 # Features are computed alike for every row: closer than this, they are the same.
@@ -30,8 +33,9 @@ CLOSE = 1e-9
 class Blanks:
     """How much wider rows are whose features say nothing.
 
-    ``together`` is the least spread of rows with several blanks: what one column does not tell,
-    another one may have told.
+    ``together`` is the spread of rows that have all of them: what one column does not tell, another
+    one may have told, so that it can be more than the sum. Of rows with some, (k − 1) / (B − 1) of
+    its variance is the least.
 
     **Shape**: spread (B,); each of features and values (k,).
     """
@@ -49,6 +53,20 @@ class Blanks:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(x), 0), bool)
 
+    def shares(self, x: Floats) -> Floats:
+        """What each blank of a row has of all that they add; (N, d) → (N, B).
+
+        >>> blanks = Blanks((np.array([0]), np.array([1])), (np.zeros(1), np.ones(1)), (3.0, 1.0))
+        >>> blanks.shares(np.array([[0.0, 1.0], [5.0, 1.0], [5.0, 5.0]]))
+        array([[0.9, 0.1],
+               [0. , 1. ],
+               [0. , 0. ]])
+        """
+        # one that costs nothing by itself has its share where nothing else is blank
+        square = self.found(x) * (np.square(self.spread) + np.finfo(np.float64).eps)
+        total = square.sum(axis=1, keepdims=True)
+        return np.asarray(square / np.where(total > 0, total, 1.0))
+
     def added(self, x: Floats, beyond: Floats) -> Floats:
         """What rows get on top of their local tolerance, in scaled target units.
 
@@ -64,9 +82,8 @@ class Blanks:
             return beyond
         found = self.found(x)
         square = found @ np.square(self.spread)
-        several = found.sum(axis=1) > 1
-        square = np.where(several, np.maximum(square, self.together**2), square)
-        return np.asarray(np.sqrt(np.square(beyond) + square))
+        share = (found.sum(axis=1) - 1).clip(min=0) / max(1, len(self.spread) - 1)
+        return np.asarray(np.sqrt(np.square(beyond) + np.maximum(square, share * self.together**2)))
 
 
 def learn_blanks(
@@ -93,8 +110,9 @@ def learn_blanks(
 
 
 def relevant(blanks: Sequence[Blank], feature_weight: Floats) -> list[Blank]:
-    """Those with a feature that the models use: the others need no spread."""
-    return [blank for blank in blanks if feature_weight[blank[0]].max() > LEAST_RELEVANCE]
+    """Those with a feature that the models use, the most used first: others need no spread."""
+    used = sorted(blanks, key=lambda blank: -feature_weight[blank[0]].max())[:_MOST_BLANKS]
+    return [blank for blank in used if feature_weight[blank[0]].max() > LEAST_RELEVANCE]
 
 
 def blanked(x: Floats, blanks: Sequence[Blank]) -> Floats:

@@ -230,8 +230,8 @@ def _with_blanks(blanks: Blanks, x: Value, beyond: Value) -> Value:
         away = (x.take(features, 1) - values[None]).abs().sum(1, keep=True)
         found = (away <= CLOSE * len(features)).cast(np.float64)
         square, number = square + spread**2 * found, number + found
-    several = (number > 1.5).where(beyond.square() + blanks.together**2, 0.0)
-    return square.at_least(several).sqrt()
+    share = (number - 1.0).at_least(0.0) / max(1, len(blanks.spread) - 1)
+    return square.at_least(beyond.square() + blanks.together**2 * share).sqrt()
 
 
 def _group(

@@ -18,6 +18,7 @@ from accord._progress import Progress, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, fit_together, target_knowledge
+from accord.portfolio.blanks import Blanks
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, unusual_part
 from accord.portfolio.local import REFERENCES, UNUSUAL_SHARE
@@ -45,7 +46,10 @@ class JudgedModel:
         leaderboard_: The estimator with its out-of-fold NLL.
         proximity_: Distance to the training rows.
         notes_: What was done, in sentences.
+        blanks_: None: what is not known widens nothing.
     """
+
+    blanks_ = Blanks()
 
     def __init__(
         self, estimator: DistributionalRegressor, *, random_state: int | None = None
@@ -58,6 +62,7 @@ class JudgedModel:
         X: Floats,
         y: Floats,
         *,
+        sample_weight: ArrayLike | None = None,
         groups: ArrayLike | None = None,
         time: ArrayLike | None = None,
         y_tolerance: ArrayLike | None = None,
@@ -67,14 +72,15 @@ class JudgedModel:
     ) -> Self:
         """Train the estimator, and copies of it for the evidence.
 
-        The options are those of :meth:`PortfolioRegressor.fit`; what is known of single targets
-        needs an estimator whose own ``fit`` takes it.
+        The options are those of :meth:`PortfolioRegressor.fit`; weights and what is known of
+        single targets need an estimator whose own ``fit`` takes it.
 
         **Shape**: X (N, d), all others (N,).
         """
         start = clock.perf_counter()
         progress = progress or silent
-        options = {"y_tolerance": y_tolerance, "y_lower": y_lower, "y_upper": y_upper}
+        options = {"sample_weight": sample_weight, "y_tolerance": y_tolerance}
+        options |= {"y_lower": y_lower, "y_upper": y_upper}
         known = {name: np.asarray(v) for name, v in options.items() if v is not None}
         self._check_taken(known)
         measured = _measured(y, y_lower, y_upper)
@@ -125,6 +131,10 @@ class JudgedModel:
         **Shape**: X (N, d) → (N,) each.
         """
         return self.predict_dist(X), self.is_unusual(X)
+
+    def answer_as_known(self, X: Floats) -> Distribution:
+        """The same distributions: the estimator's own are not widened for what is unknown."""
+        return self.predict_dist(X)
 
     @property
     def proximity_(self) -> Proximity:

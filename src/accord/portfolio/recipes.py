@@ -149,6 +149,8 @@ _MOST_INPUTS, _FEWEST_BINS = 2_000, 4
 _FOR_WIDE = ("line", "short", "mixture")
 _GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 60
 _TREES_ROWS, _TREES_FEATURES = 100, 2_000
+# From this many rows on, more and smaller steps of boosting pay; training stops early all the same.
+_ROWS_FOR_MANY_TREES = 2_000
 
 
 def recipes_for(
@@ -173,7 +175,8 @@ def recipes_for(
         networks.append(replace(networks[-1], name="logarithm", about=about, transform="log"))
     recipes: list[Recipe] = list(networks)
     if effort != "quick" and not censored and n >= _TREES_ROWS and d <= _TREES_FEATURES:
-        recipes.append(BoostingRecipe())
+        many = n >= _ROWS_FOR_MANY_TREES
+        recipes.append(BoostingRecipe(trees=600, rate=0.05) if many else BoostingRecipe())
     small = n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_FEATURES
     if small and not censored and np.ptp(y) > 0:
         recipes.append(GaussianProcessRecipe())

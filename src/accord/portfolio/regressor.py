@@ -18,7 +18,14 @@ from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.explanation import Receipts
-from accord.portfolio.blanks import BLANK_ROWS, Blank, blanked, learn_blanks, relevant
+from accord.portfolio.blanks import (
+    BLANK_ROWS,
+    Blank,
+    Blanks,
+    blanked,
+    learn_blanks,
+    relevant,
+)
 from accord.portfolio.blend import (
     Member,
     Prediction,
@@ -60,7 +67,7 @@ from accord.portfolio.targets import TargetScale, note_on_extremes, resolution
 from accord.portfolio.units import PortfolioUnits
 from accord.splits import groups_of_copies
 from accord.trust import Growth, Proximity
-from accord.work import Checkpoint, kept_in, workers_of
+from accord.work import Checkpoint, kept_in, local_workers
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -74,6 +81,9 @@ _FEW_ROWS = 2_000
 _GROWTH_ROWS = 50_000
 # With fewer seconds than this, all of them go into the recipes.
 _SCREENING_BUDGET = 30.0
+# With fewer rows, processes would start for longer than they work; each has a copy of the table.
+_PROCESS_ROWS: dict[Effort, int] = {"quick": 3_000, "standard": 250, "best": 150}
+_MOST_PROCESS_ROWS = 200_000
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
 
@@ -101,6 +111,9 @@ class PortfolioRegressor(DistributionalRegressor):
         effort: How much to try: ``"quick"``, ``"standard"`` or ``"best"``.
         time_budget: Seconds after which no further recipe is begun.
         bounds: Lowest and highest possible target, either None: predictions stay between them.
+        n_jobs: Processes that train, −1 for one per processor, where there is enough to do for
+            them. None trains in this one. In a script, more than one needs the usual
+            ``if __name__ == "__main__":``.
         random_state: Seed of everything random.
 
     Attributes:
@@ -130,11 +143,13 @@ class PortfolioRegressor(DistributionalRegressor):
         effort: Effort = "standard",
         time_budget: float | None = None,
         bounds: Bounds | None = None,
+        n_jobs: int | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.effort = effort
         self.time_budget = time_budget
         self.bounds = bounds
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(
@@ -164,7 +179,8 @@ class PortfolioRegressor(DistributionalRegressor):
             y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
                 the target is known.
             blanks: Features with the values that they have where nothing is known, such as those of
-                a category that no row has: how much wider such rows must be is learnt.
+                a category that no row has, or of a number that no row lacks: how much wider such
+                rows must be is learnt.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
@@ -180,10 +196,14 @@ class PortfolioRegressor(DistributionalRegressor):
         parts = held_out_parts(
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
-        with one_thread(when=len(table) < _FEW_ROWS), kept_in(checkpoint) as kept:
+        with (
+            local_workers(client, self._jobs(len(table)), module="accord.portfolio") as workers,
+            one_thread(when=len(table) < _FEW_ROWS),
+            kept_in(checkpoint) as kept,
+        ):
             table = self._screened(table, parts, seed)
             units = PortfolioUnits(
-                table, parts, seed=seed, clock=clock, workers=workers_of(client), checkpoint=kept
+                table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
             )
             candidates = self._try_recipes(units)
             predictions = self._blend(table, parts, candidates)
@@ -210,6 +230,8 @@ class PortfolioRegressor(DistributionalRegressor):
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
+        if self.n_jobs not in (None, -1):
+            check_positive("n_jobs", self.n_jobs)
         if np.asarray(y).shape[1:] == (1,):
             y = column_or_1d(y, warn=True)
         x, targets = self._checked_pair(X, y)
@@ -247,6 +269,10 @@ class PortfolioRegressor(DistributionalRegressor):
                 "predicted as well without."
             )
         return table.without(idle) if idle.any() else table
+
+    def _jobs(self, n: int) -> int | None:
+        """The processes that are worth their start on n rows."""
+        return self.n_jobs if _PROCESS_ROWS[self.effort] <= n <= _MOST_PROCESS_ROWS else None
 
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -396,10 +422,17 @@ class PortfolioRegressor(DistributionalRegressor):
         """
         return self._answer(self._checked(X))
 
-    def _answer(self, X: Floats) -> tuple[Distribution, Bools]:
+    def answer_as_known(self, X: Any) -> Distribution:
+        """Predictive distributions that are not widened for features that say nothing.
+
+        **Shape**: X (N, d) → (N,).
+        """
+        return self._answer(self._checked(X), Blanks())[0]
+
+    def _answer(self, X: Floats, blanks: Blanks | None = None) -> tuple[Distribution, Bools]:
         growth = self.growth_(X)
         grown, beyond = growth_at(self.growth_, growth)
-        beyond = self.blanks_.added(X, beyond)
+        beyond = (self.blanks_ if blanks is None else blanks).added(X, beyond)
         dist = distribution_of(self._predictions(X), self.tolerance_, grown, beyond)
         return self._finished(dist, self.levels_), growth > self.threshold_
 

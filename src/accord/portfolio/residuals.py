@@ -5,9 +5,15 @@ networks learn the mean and the deviation of e at x. Together they are the scale
 
     s(x)² = E[e | x]² + Var[e | x],
 
-so that ŷ stays the centre: a bias of the model widens the prediction and does not move it. The rest
-is what the portfolio does with its own models: calibration of s by a factor, a floor and Student-t
-tails, a local tolerance away from the data, and intervals by rank.
+so that ŷ stays the centre: a bias of the model widens the prediction and does not move it.
+
+Several models, one per fold, predict new rows by their mean, which errs less than each of them: by
+their variance d² exactly, since mean_k (y − ŷ_k)² = (y − ŷ)² + d². Around each of them the scale
+is therefore lowered to s² − 2 d², which with the models' own variance d² leaves s² − d².
+
+The rest is what the portfolio does with its own models: calibration of s by a factor, a floor and
+Student-t tails, a local tolerance away from the data, what a category or a number that is not known
+costs, and intervals by rank.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,11 +22,12 @@ from typing import Self, final
 
 import numpy as np
 
-from accord._types import Bools, Floats
+from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution, RankCalibrated
+from accord.portfolio.blanks import BLANK_ROWS, Blank, blanked, learn_blanks, relevant
 from accord.portfolio.blend import Member, Prediction, distribution_of, with_common_factor
 from accord.portfolio.components import Components, calibrated
-from accord.portfolio.folds import Part, shifted_parts
+from accord.portfolio.folds import Part, at_most, shifted_parts
 from accord.portfolio.local import (
     REFERENCES,
     SHIFTED_ROWS,
@@ -47,8 +54,13 @@ _RECIPES = (
 # lying there, so that every answer is finite.
 _FARTHEST = 1e6
 
+# Of a variance s² at least this share is left where the models differ: d² is known roughly.
+_LEFT = 0.25
+
 # For a part: the model trained on its train rows predicts its test rows, (n,).
 Elsewhere = Callable[[Part], Floats]
+# For some rows and a fold: its model predicts them with these columns unknown, (n,).
+Unknowing = Callable[[Indices, int, Sequence[Blank]], Floats]
 
 
 @dataclass(frozen=True)
@@ -76,13 +88,23 @@ class Residuals:
         growth_: The distance to the held-out rows.
         tolerance_: The local tolerance.
         levels_: Coverages that held-out rows needed, ascending.
+        blanks_: How much wider rows are whose features say nothing.
     """
 
-    def fit(self, rows: HeldOutRows, *, elsewhere: Elsewhere | None, seed: int) -> Self:
+    def fit(
+        self,
+        rows: HeldOutRows,
+        *,
+        elsewhere: Elsewhere | None,
+        blanks: Sequence[Blank],
+        unknowing: Unknowing,
+        seed: int,
+    ) -> Self:
         """Learn from held-out rows.
 
         Without ``elsewhere``, which trains the model without the rows that are unlike the rest, the
-        local tolerance is the usual one.
+        local tolerance is the usual one. ``unknowing`` asks the model about rows with some of the
+        ``blanks``.
         """
         self.scale_ = TargetScale.of(rows.y)
         self.rounding_ = resolution(rows.y) / 2
@@ -91,10 +113,30 @@ class Residuals:
         self.error_scale_ = float(np.sqrt(np.mean(np.square(error)))) or self.scale_.scale
         predictions = self._networks(rows, error, seed)
         self._widen(rows, error, predictions, elsewhere, seed)
+
+        def evidence(own: Indices, fold: int, put: Sequence[Blank]) -> Evidence:
+            x, mean = blanked(rows.x[own], put), unknowing(own, fold, put)
+            return self._evidence(
+                [member.model for member in self.members_],
+                self.growth_,
+                (x, rows.y[own], mean),
+                fold,
+            )
+
+        self.blanks_ = learn_blanks(
+            relevant(blanks, self.feature_weight_),
+            [at_most(part.test, BLANK_ROWS // len(rows.parts), seed) for part in rows.parts],
+            evidence,
+            self.tolerance_,
+        )
         return self
 
-    def answer(self, x: Floats, means: Floats) -> tuple[Distribution, Bools]:
+    def answer(
+        self, x: Floats, means: Floats, *, as_known: bool = False
+    ) -> tuple[Distribution, Bools]:
         """Distributions around predictions, and which rows are unusual.
+
+        ``as_known`` does not widen them for features that say nothing.
 
         **Shape**: x (n, d); means (S, n), by the models of S folds or by one → (n,) each.
         """
@@ -104,6 +146,7 @@ class Residuals:
         ]
         growth = self.growth_(x)
         grown, beyond = self._grown(self.growth_, growth, means.mean(axis=0))
+        beyond = beyond if as_known else self.blanks_.added(x, beyond)
         dist = distribution_of(predictions, self.tolerance_, grown, beyond)
         return RankCalibrated(dist, self.levels_), growth > self.threshold_
 
@@ -137,13 +180,11 @@ class Residuals:
         """Each fold's prediction with its own network's scale, or one prediction with all."""
         inputs = self._inputs(x, means.mean(axis=0))
         found = model.components(inputs, fold)
-        deviation = np.sqrt(np.square(found.mean) + np.square(found.std))
+        square = np.square(found.mean) + np.square(found.std)
+        square *= (self.error_scale_ / self.scale_.scale) ** 2
         center = self.scale_.scaled(self._finite(means))[:, :, None]
-        return Components(
-            found.weight,
-            np.broadcast_to(center, found.mean.shape),
-            deviation * self.error_scale_ / self.scale_.scale,
-        )
+        lowered = np.maximum(square - 2 * center.var(axis=0), _LEFT * square)
+        return Components(found.weight, np.broadcast_to(center, found.mean.shape), np.sqrt(lowered))
 
     def _networks(self, rows: HeldOutRows, error: Floats, seed: int) -> list[Prediction]:
         """Train, calibrate and weigh; sets ``members_``."""
@@ -226,18 +267,30 @@ class Residuals:
             member.model.elsewhere(scaled, trains, seed=seed, listener=None)
             for member in self.members_
         ]
-        found = []
-        for fold, (part, mean) in enumerate(zip(parts, means, strict=True)):
-            x, y = rows.x[part.test], rows.y[part.test]
-            predictions = [
-                Prediction.of(member, self._components(model, x, mean[None], fold), self.scale_)
-                for member, model in zip(self.members_, models, strict=True)
-            ]
-            growth = self._growth(rows.x[part.train], rows.y[part.train])
-            found.append(
-                Evidence(predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean))
+        return [
+            self._evidence(
+                models,
+                self._growth(rows.x[part.train], rows.y[part.train]),
+                (rows.x[part.test], rows.y[part.test], mean),
+                fold,
             )
-        return found
+            for fold, (part, mean) in enumerate(zip(parts, means, strict=True))
+        ]
+
+    def _evidence(
+        self,
+        models: Sequence[Model],
+        growth: Growth,
+        rows: tuple[Floats, Floats, Floats],
+        fold: int,
+    ) -> Evidence:
+        """Rows, as features, targets and predictions, with the scales of one fold's networks."""
+        x, y, mean = rows
+        predictions = [
+            Prediction.of(member, self._components(model, x, mean[None], fold), self.scale_)
+            for member, model in zip(self.members_, models, strict=True)
+        ]
+        return Evidence(predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean))
 
 
 def _weighed(member: Member, weight: float) -> Member:

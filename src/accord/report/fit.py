@@ -1,6 +1,5 @@
 """The report on a fit: can the model be relied on, and is it any use?"""
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,6 @@ from accord._wording import count, number, percent
 from accord.plots import style
 from accord.report import figures
 from accord.report.page import render
-from accord.tables import ONE_HOT_CATEGORIES, Column
 from accord.tabular import Dependence
 from accord.workflows import RULE, FitResult, LevelCurve
 
@@ -33,7 +31,7 @@ def fit_report(result: FitResult) -> str:
     """A page on a fitted model, from :func:`accord.workflows.fit_table`."""
     held_out, shifted = result.held_out, result.shifted
     card = result.model.card_
-    columns = described(result)
+    columns = result.columns()
     return render(
         "fit.html",
         interactive=True,
@@ -68,55 +66,6 @@ def fit_report(result: FitResult) -> str:
         notes=result.notes,
         seconds=result.seconds,
     )
-
-
-@dataclass(frozen=True)
-class DescribedColumn:
-    """A column of the table: what was found in it, what was done, what to look at.
-
-    ``alone`` is the share of the target's variance that it explains by itself.
-    """
-
-    name: str
-    found: str
-    done: str
-    hint: str
-    alone: float | None
-
-
-def described(result: FitResult) -> list[DescribedColumn]:
-    """What was decided about each column, and why, in words."""
-    model = result.model
-    profile, columns = model.profile_, {column.name: column for column in model.schema_.columns}
-    missing = {
-        name: round(share * profile.n_rows)
-        for name, share in zip(profile.names, profile.missing, strict=True)
-    }
-    hints = {suspect.column: suspect.sentence for suspect in model.suspects_}
-    return [
-        DescribedColumn(
-            name=decision.column,
-            found=decision.reason,
-            done=_use(columns[decision.column], missing[decision.column])
-            if decision.used
-            else "not used",
-            hint=hints.get(decision.column, ""),
-            alone=result.leaks.alone.get(decision.column),
-        )
-        for decision in model.training_.decisions
-    ]
-
-
-def _use(column: Column, missing: int) -> str:
-    gaps = f"; {count(missing, 'gap')}" if missing else ""
-    if column.kind == "category":
-        n = len(column.categories)
-        how = "a feature each" if n <= ONE_HOT_CATEGORIES else "replaced by their mean target"
-        return f"{how}{gaps}"
-    filled = f"{gaps} filled with the median, and marked" if missing else ""
-    if column.kind == "date":
-        return f"the moment, and its place in the year, month, week and day{filled}"
-    return f"standardised{filled}"
 
 
 def level_panel(result: FitResult) -> dict[str, Any]:

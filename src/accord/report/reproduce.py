@@ -2,7 +2,7 @@
 
 from markupsafe import Markup
 
-from accord.paper import BEYOND, RULE, Reproduction, claim_grid, group_sentences
+from accord.paper import BEYOND, RULE, Reproduction, claim_groups, group_sentences
 from accord.report.figures import with_page_colours
 from accord.report.page import render
 
@@ -20,7 +20,7 @@ def reproduction_report(result: Reproduction) -> str:
         "reproduce.html",
         result=result,
         sentences=group_sentences(result.parts),
-        grid=claim_grid(result.claims),
+        groups=claim_groups(result.parts),
         rule=RULE.replace("*", ""),
         beyond_note=BEYOND,
         levels=_LEVELS,

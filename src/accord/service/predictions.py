@@ -144,8 +144,8 @@ def _predicted(
         predicted, end = Predicted(columns), 0
         for item, rows in members:
             start, end = end, end + rows.stop - rows.start
-            told = item.judged.surprises(item.rows) if id(item.judged) in odd else _NOTHING_ODD
-            found.append((item.place, ServiceAnswer(predicted, slice(start, end), told)))
+            surprises = item.judged.surprises(item.rows) if id(item.judged) in odd else _NOTHING_ODD
+            found.append((item.place, ServiceAnswer(predicted, slice(start, end), surprises)))
     return found
 
 

@@ -93,11 +93,12 @@ class Records:
 
     def _problem(self, error: ValidationError) -> str:
         found = error.errors(include_url=False, include_context=False)
-        told = list(dict.fromkeys(map(self._told, found)))
-        more = f"; and {len(told) - _SHOWN_PROBLEMS} more" if len(told) > _SHOWN_PROBLEMS else ""
-        return f"the body does not fit the model: {'; '.join(told[:_SHOWN_PROBLEMS])}{more}."
+        problems = list(dict.fromkeys(map(self._in_words, found)))
+        hidden = len(problems) - _SHOWN_PROBLEMS
+        more = f"; and {hidden} more" if hidden > 0 else ""
+        return f"the body does not fit the model: {'; '.join(problems[:_SHOWN_PROBLEMS])}{more}."
 
-    def _told(self, problem: Any) -> str:
+    def _in_words(self, problem: Any) -> str:
         """One of pydantic's problems as the command would say it."""
         kind, place, value = problem["type"], problem["loc"], problem["input"]
         if kind == "json_invalid":

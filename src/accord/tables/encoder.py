@@ -26,6 +26,9 @@ _MISSING, _UNKNOWN = "\0", "\0\0"  # no cell of a text file holds them
 DAY, WEEK = 86_400.0, 7 * 86_400.0
 # Values further out than this, in standard deviations, say nothing more; float32 still holds them.
 FARTHEST = 1e6
+# A number that no training row lacked is put so far above the median, in standard deviations: too
+# little to change an answer, and enough to be known from a median that was measured.
+_APART = 1e-6
 
 Block = dict[str, Any]
 
@@ -35,7 +38,8 @@ class TableEncoder:
     """From a frame with a schema's columns to a float64 matrix without gaps.
 
     - Numbers, booleans and times are standardised; a missing one gets the median and, where the
-      training rows had gaps, a column that says so. A time of day also gets its place in the day.
+      training rows had gaps, a column that says so; where they had none, a value beside the median
+      that no row has. A time of day also gets its place in the day.
     - A category has a column of its own, zero or one; a missing one is a category too; rare and
       unseen ones share a column. Beyond 20 categories it is the mean target of their training
       rows, drawn towards the overall mean by how few they are; for the training rows themselves
@@ -120,8 +124,11 @@ class TableEncoder:
                 return _APPLY[kind](block, _values(frame, columns, kind))
         raise KeyError(column.name)
 
-    def unknown_categories(self) -> list[tuple[Indices, Floats]]:
-        """For each column of categories its features, and their values for an unknown category.
+    def blanks(self) -> list[tuple[Indices, Floats]]:
+        """The features of each column, and their values where its cell says nothing.
+
+        That is a category that no training row had, or a number, time or date that is missing and
+        that no training row lacked.
 
         **Shape**: (k,) each.
         """
@@ -129,10 +136,19 @@ class TableEncoder:
         for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
             places = np.arange(start, start := start + len(block["labels"]))
             if kind in ("one-hot", "target"):
-                kept = np.isin(places, self.kept_)
-                values = self.category_features(columns[0])[-1]
-                found.append((np.searchsorted(self.kept_, places[kept]), values[kept]))
-        return [blank for blank in found if len(blank[0])]
+                found.append((places, self.category_features(columns[0])[-1]))
+                continue
+            values = _APPLY[kind](block, np.full((1, len(columns)), np.nan))[0]
+            complete = np.setdiff1d(np.arange(len(columns)), block["gaps"])
+            if kind == "numbers":
+                found += [(places[[own]], values[[own]]) for own in complete]
+            elif len(complete):
+                found.append((places, values))
+        return [
+            (np.searchsorted(self.kept_, places[kept]), values[kept])
+            for places, values in found
+            if (kept := np.isin(places, self.kept_)).any()
+        ]
 
     def feature_names(self) -> list[str]:
         """For each feature the column of the table that it comes from."""
@@ -221,13 +237,16 @@ def _fit_numbers(values: Floats, y: Floats, columns: list[Column]) -> Block:
     median[known] = np.nanmedian(values[:, known], axis=0)
     gaps = np.flatnonzero(missing.any(axis=0))
     names = [column.name for column in columns]
-    filled = _filled(values, missing, median, gaps)
+    scaling = _scaling(_filled(values, missing, median, gaps))
+    complete = np.setdiff1d(np.arange(len(names)), gaps)
+    apart = np.maximum(_APART * scaling["scale"][complete], 8 * np.spacing(abs(median[complete])))
+    median[complete] += apart
     return {
         "median": median,
         "gaps": gaps,
         "sources": [*names, *(names[place] for place in gaps)],
         "labels": ["{}"] * len(names) + ["{} is missing"] * len(gaps),
-        **_scaling(filled),
+        **scaling,
     }
 
 

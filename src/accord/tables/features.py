@@ -10,10 +10,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
+from accord._wording import count
 from accord.tables.cells import CellFormat
 from accord.tables.detection import detect
 from accord.tables.files import Table
-from accord.tables.problems import TableError, counted, listed
+from accord.tables.problems import TableError, listed
 from accord.tables.schema import Column, Inferred, Schema, counts_rows, infer_column
 
 
@@ -93,7 +94,7 @@ def _shortened(notes: list[str], *, limit: int = 20) -> list[str]:
 def _reason(column: Column, values: NDArray[Any]) -> str:
     """Why a column is used as it is, in a few words."""
     if column.kind == "category":
-        return f"{counted(len(column.categories), 'category')}"
+        return count(len(column.categories), "category", "categories")
     kinds = {"number": "numbers", "boolean": "true or false", "time": "times of day"}
     what = kinds.get(column.kind, "dates")
     remark = remark_on(column.cells, values)

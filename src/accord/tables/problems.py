@@ -4,6 +4,7 @@ from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 
 from accord._files import OptionError, printable, quoted
+from accord._wording import listed_plainly
 
 
 class TableError(ValueError):
@@ -19,7 +20,7 @@ def listed(names: Iterable[object], *, limit: int = 5) -> str:
     shown = [quoted(name) for name in names]
     if len(shown) > limit:
         shown = [*shown[:limit], f"{len(shown) - limit} more"]
-    return shown[0] if len(shown) == 1 else ", ".join(shown[:-1]) + f" and {shown[-1]}"
+    return listed_plainly(shown)
 
 
 def near_matches(name: str, names: Sequence[str], *, limit: int = 3) -> list[str]:
@@ -62,15 +63,3 @@ def reason(error: Exception) -> str:
     """The first line of a reader's complaint, fit to stand in brackets."""
     lines = str(error).strip().splitlines()
     return printable(lines[0], limit=160).rstrip(".") if lines else type(error).__name__
-
-
-def counted(number: int, what: str) -> str:
-    """A number with its noun.
-
-    >>> counted(1, "row"), counted(1200, "category")
-    ('1 row', '1,200 categories')
-    """
-    if number == 1:
-        return f"1 {what}"
-    plural = what.replace("category", "categories", 1) if "category" in what else what + "s"
-    return f"{number:,} {plural}"

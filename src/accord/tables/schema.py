@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 
 from accord._files import quoted
 from accord._types import Bools, Floats
+from accord._wording import count
 from accord.tables.cells import CellFormat, CellKind, DecimalMark, UnreadableCells, convert
 from accord.tables.detection import detect
-from accord.tables.problems import TableError, counted, listed, near_matches
+from accord.tables.problems import TableError, listed, near_matches
 
 # A text column with more distinct values than this share of its rows names rows, not groups.
 _IDENTIFIER_SHARE = 0.5
@@ -217,22 +218,28 @@ class Surprises:
         >>> Surprises(missing={"age": 3}).sentences()
         ["3 missing values in 'age': predicted from the other columns."]
         """
+        beyond, unseen = "far beyond all in training", "not seen in training"
         sorts = (
-            (self.missing, "missing value", "predicted from the other columns"),
-            (self.infinite, "infinite value", "taken as very large, and the rows as unusual"),
-            (self.absurd, "value far beyond all in training", "the rows count as unusual"),
-            (self.unseen, "category not seen in training", "predicted from the other columns"),
+            (self.missing, "missing value", "missing values", "predicted from the other columns"),
+            (
+                self.infinite,
+                "infinite value",
+                "infinite values",
+                "taken as very large, and the rows as unusual",
+            ),
+            (self.absurd, f"value {beyond}", f"values {beyond}", "the rows count as unusual"),
+            (
+                self.unseen,
+                f"category {unseen}",
+                f"categories {unseen}",
+                "predicted from the other columns",
+            ),
         )
         return [
-            f"{_sort(sum(counts.values()), what)} in {listed(counts)}: {answer}."
-            for counts, what, answer in sorts
+            f"{count(sum(counts.values()), one, several)} in {listed(counts)}: {answer}."
+            for counts, one, several, answer in sorts
             if counts
         ]
-
-
-def _sort(number: int, what: str) -> str:
-    noun, _, rest = what.partition(" far ")
-    return counted(number, noun) + (f" far {rest}" if rest else "")
 
 
 class Conformed(NamedTuple):

@@ -11,11 +11,12 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Bools, Floats
+from accord._wording import count
 from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
-from accord.tables.problems import TableError, absent_column, counted, listed
+from accord.tables.problems import TableError, absent_column, listed
 from accord.tables.schema import Schema
 
 MINIMUM_ROWS = 20
@@ -25,6 +26,8 @@ _COPY_ROWS = 10_000
 # Squares of targets outside these sizes leave the range of floats.
 _LARGEST_TARGET = 1e150
 _SMALLEST_SPREAD = 1e-150
+# Roles whose numbers must not be negative, and what they are called.
+_NON_NEGATIVE = {"weight": "weights", "tolerance": "tolerances"}
 # A target this many times the middle half's width away from the middle is likely a typo.
 _FAR_TARGET = 50.0
 
@@ -49,6 +52,7 @@ class TrainingData:
     rows: NDArray[np.int64]
     places: NDArray[np.intp]
     exact: Bools
+    weight: Floats | None = None
     tolerance: Floats | None = None
     lower: Floats | None = None
     upper: Floats | None = None
@@ -59,6 +63,7 @@ def prepare_training(
     table: Table,
     *,
     target: str,
+    weight_column: str | None = None,
     tolerance_column: str | None = None,
     lower_column: str | None = None,
     upper_column: str | None = None,
@@ -72,6 +77,7 @@ def prepare_training(
     """
     roles = {
         "target": target,
+        "weight": weight_column,
         "tolerance": tolerance_column,
         "lower bound": lower_column,
         "upper bound": upper_column,
@@ -112,22 +118,22 @@ def _assemble(
     category: Sequence[str],
 ) -> TrainingData:
     y, exact, lower, upper = _targets(table, given, numbers)
-    tolerance = numbers.get("tolerance")
-    if tolerance is not None and not np.all(tolerance[~np.isnan(tolerance)] >= 0):
-        raise TableError(
-            f"tolerances must be non-negative, but {quoted(given['tolerance'])} holds "
-            f"{np.nanmin(tolerance):g}. Correct the column."
-        )
     usable = exact | np.isfinite(y)
-    if tolerance is not None:
-        usable &= ~np.isnan(tolerance)
+    for role, plural in _NON_NEGATIVE.items():
+        if role in given:
+            usable &= _stated(numbers[role], plural, given[role])
+    if "weight" in given and not np.any(numbers["weight"][usable] > 0):
+        raise TableError(
+            f"some weights must be positive, but {quoted(given['weight'])} holds only 0. "
+            "Name another column."
+        )
     kept = np.flatnonzero(usable)
     rows = table.numbers_of(kept)
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
     found = choose_features(table, data, rows, given, ignore, use, category)
     notes = [*table.notes, *_remarks(table, given.values())]
-    notes += [*_rows_left_out(table, given["target"], usable, y), *found.notes]
+    notes += [*_rows_left_out(table, given, usable), *found.notes]
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
     return TrainingData(
@@ -138,17 +144,34 @@ def _assemble(
         rows=rows,
         places=kept,
         exact=exact[kept],
-        tolerance=None if tolerance is None else tolerance[kept],
-        lower=None if lower is None else lower[kept],
-        upper=None if upper is None else upper[kept],
         decisions=tuple(found.decisions),
+        weight=_of_rows(numbers.get("weight"), kept),
+        tolerance=_of_rows(numbers.get("tolerance"), kept),
+        lower=_of_rows(lower, kept),
+        upper=_of_rows(upper, kept),
     )
 
 
-def _rows_left_out(table: Table, target: str, usable: Bools, y: Floats) -> list[str]:
-    notes = []
+def _of_rows(values: Floats | None, rows: NDArray[np.intp]) -> Floats | None:
+    return None if values is None else values[rows]
+
+
+def _stated(values: Floats, plural: str, column: str) -> Bools:
+    """Which rows state a weight or a tolerance; none may be negative."""
+    stated = ~np.isnan(values)
+    if np.any(values[stated] < 0):
+        raise TableError(
+            f"{plural} must be non-negative, but {quoted(column)} holds {np.nanmin(values):g}. "
+            "Correct the column."
+        )
+    return stated
+
+
+def _rows_left_out(table: Table, given: dict[str, str], usable: Bools) -> list[str]:
+    notes, target = [], given["target"]
     if left_out := int((~usable).sum()):
-        notes.append(f"{counted(left_out, 'row')} without a target value left out.")
+        others = "".join(f" or a {role}" for role in _NON_NEGATIVE if role in given)
+        notes.append(f"{count(left_out, 'row')} without a target value{others} left out.")
     raw = _numbers(table, target)
     infinite = table.numbers_of(np.flatnonzero(np.isinf(raw) & ~usable))
     if len(infinite):

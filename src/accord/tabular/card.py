@@ -61,10 +61,13 @@ class DistanceCurve:
         error = np.concatenate([np.abs(found.y - found.mean) for found, _ in parts])
         std = np.concatenate([found.std for found, _ in parts])
         number = int(np.clip(len(distance) // _ROWS_PER_GROUP, 1, _GROUPS))
-        groups = np.array_split(np.argsort(distance, kind="stable"), number)
+        # rows at one distance belong into one group, however many they are
+        farthest = np.unique([part[-1] for part in np.array_split(np.sort(distance), number)])
+        place = np.searchsorted(farthest, distance)
+        groups = [place == group for group in range(len(farthest))]
         return cls(
-            farthest=np.array([distance[group].max() for group in groups]),
-            rows=np.array([float(len(group)) for group in groups]),
+            farthest=farthest,
+            rows=np.array([float(group.sum()) for group in groups]),
             covered=np.array([inside[group].mean() for group in groups]),
             error_ratio=np.array([_ratio(error[group], std[group]) for group in groups]),
         )

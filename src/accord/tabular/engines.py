@@ -25,12 +25,17 @@ def make_engine(
     effort: Effort,
     time_budget: float | None,
     bounds: Bounds | None,
+    n_jobs: int | None,
     random_state: int | None,
 ) -> Engine:
     """The portfolio, or ``estimator`` as it is; one without a seed of its own gets this one."""
     if estimator is None:
         return PortfolioRegressor(
-            effort=effort, time_budget=time_budget, bounds=bounds, random_state=random_state
+            effort=effort,
+            time_budget=time_budget,
+            bounds=bounds,
+            n_jobs=n_jobs,
+            random_state=random_state,
         )
     own = clone(estimator)
     if own.get_params().get("random_state", 0) is None:

@@ -16,11 +16,11 @@ from sklearn.utils.validation import check_is_fitted
 
 from accord import persistence
 from accord._checks import check_finite, check_probability
-from accord._types import Bools, Floats
+from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.explanation import Columns, Receipts
 from accord.plots import plot_model
-from accord.portfolio import HeldOutRows, Part, Residuals, fold_count, random_parts
+from accord.portfolio import Blank, HeldOutRows, Part, Residuals, fold_count, random_parts
 from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
@@ -35,6 +35,8 @@ from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import as_table, named, with_roles
 
 _FEWEST_ROWS = 20
+# A category that no table has.
+_UNKNOWN = "\0\0"
 # Rows among which columns are shuffled to see which of them matter.
 _SHUFFLED_ROWS = 200
 
@@ -130,7 +132,11 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
             return _predicted(_trained(self.model, X, target, part), _safe_indexing(X, part.test))
 
         self.residuals_ = Residuals().fit(
-            rows, elsewhere=None if self.fitted else elsewhere, seed=seed
+            rows,
+            elsewhere=None if self.fitted else elsewhere,
+            blanks=[b for b in self.encoder_.blanks() if self._answers_without(X, b)],
+            unknowing=lambda own, fold, put: self._unknowing(X, own, fold, put),
+            seed=seed,
         )
         self.reference_rows_ = self.residuals_.proximity_.reference_rows_ + 1
         return self
@@ -152,6 +158,8 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         frame = self._conformed(X)[0]
         return table_receipts(
             lambda _: dist,
+            lambda _: self._answer(X, as_known=True)[0],
+            self.residuals_.blanks_,
             self.residuals_.proximity_,
             self.encoder_,
             self.profile_,
@@ -286,11 +294,33 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
             change[place] = np.abs(self._of_frame(mixed, X) - before).mean()
         return change[columns.owner]
 
+    def _answers_without(self, X: Any, blank: Blank) -> bool:
+        """Whether the model predicts rows without a column; if not, none such is ever answered."""
+        try:
+            self._unknowing(X, np.arange(1), 0, [blank])
+        except Exception:  # whatever another library raises then
+            return False
+        return True
+
+    def _unknowing(self, X: Any, rows: Indices, fold: int, put: Sequence[Blank]) -> Floats:
+        """Predictions of rows by a fold's model, with unknown categories or gaps in columns."""
+        frame = (X if isinstance(X, pd.DataFrame) else named(X)).iloc[rows].copy()
+        label = {str(name): name for name in frame.columns}
+        sources = self.encoder_.feature_names()
+        kinds = {column.name: column.kind for column in Schema.from_dict(self._schema).columns}
+        for features, _ in put:
+            name = sources[features[0]]
+            frame[label[name]] = _unknown(frame[label[name]], is_category=kinds[name] == "category")
+        model = self.models_[0 if self.fitted else fold]
+        if isinstance(X, pd.DataFrame):
+            return _predicted(model, frame)
+        return _predicted(model, frame.to_numpy(np.result_type(X.dtype, np.float32)))
+
     def _of_frame(self, frame: pd.DataFrame, like: Any) -> Floats:
         rows = frame if isinstance(like, pd.DataFrame) else frame.to_numpy(dtype=like.dtype)
         return _predicted(self.models_[0], rows)
 
-    def _answer(self, X: Any) -> tuple[Distribution, Bools]:
+    def _answer(self, X: Any, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         check_is_fitted(self, "residuals_")
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
         if not self.models_:
@@ -301,12 +331,22 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         frame, unlike = self._conformed(X)
         features = np.asarray(self.encoder_.transform(frame), dtype=np.float64)
         means = np.stack([_predicted(model, X) for model in self.models_])
-        dist, unusual = self.residuals_.answer(features, means)
+        dist, unusual = self.residuals_.answer(features, means, as_known=as_known)
         return dist, unusual | unlike
 
 
 def _trained(model: Any, X: Any, y: Floats, part: Part) -> Any:
     return clone(model).fit(_safe_indexing(X, part.train), y[part.train])
+
+
+def _unknown(column: "pd.Series[Any]", *, is_category: bool) -> "pd.Series[Any]":
+    """A column of categories that no row has, or of gaps."""
+    if not is_category:
+        gap = pd.NaT if column.dtype.kind == "M" else np.nan
+        return pd.Series(gap, index=column.index)
+    if isinstance(column.dtype, pd.CategoricalDtype):
+        column = column.cat.add_categories([_UNKNOWN])
+    return pd.Series(_UNKNOWN, index=column.index, dtype=column.dtype)
 
 
 def _predicted(model: Any, X: Any) -> Floats:

@@ -9,6 +9,7 @@ from scipy.special import ndtri
 
 from accord._types import Floats
 from accord._wording import number
+from accord.splits import groups_of_copies
 
 LEVELS = np.linspace(0, 1, 101)
 CATEGORIES = 50
@@ -25,7 +26,8 @@ _BY_CHANCE = 0.01
 class TableProfile:
     """A summary of each column: quantiles of numbers and dates, shares of categories, of gaps.
 
-    Plain arrays and dictionaries, as a model file holds them.
+    Plain arrays and dictionaries, as a model file holds them. ``single`` is the share of rows whose
+    category is no other row's: as many new rows are likely to have one that is new (Good, 1953).
 
     **Shape**: for d columns, missing (d,), quantiles (d, 101), NaN for categories.
     """
@@ -36,13 +38,16 @@ class TableProfile:
         self.missing: Floats = X.isna().mean().to_numpy(dtype=np.float64)
         self.quantiles: Floats = np.full((X.shape[1], len(LEVELS)), np.nan)
         self.shares: dict[str, dict[str, float]] = {}
+        self.single: dict[str, float] = {}
         numeric = [place for place, kind in enumerate(X.dtypes) if kind.kind != "O"]
         if numeric:
             values = as_floats(X.iloc[:, numeric])
             self.quantiles[numeric] = np.nanquantile(values, LEVELS, axis=0).T
         for place in sorted(set(range(X.shape[1])) - set(numeric)):
-            shares = X.iloc[:, place].value_counts(normalize=True).head(CATEGORIES)
-            self.shares[self.names[place]] = {str(k): float(v) for k, v in shares.items()}
+            counts = X.iloc[:, place].value_counts()
+            shares, name = (counts / max(1, counts.sum())).head(CATEGORIES), self.names[place]
+            self.shares[name] = {str(k): float(v) for k, v in shares.items()}
+            self.single[name] = float((counts == 1).sum()) / max(1, len(X))
 
     def deviations(self, X: pd.DataFrame) -> Floats:
         """How far each cell is from what was usual, in robust standard deviations.
@@ -107,8 +112,12 @@ def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
 def remembered_rows(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
     """Hashes of some of the rows, in ascending order.
 
-    **Shape**: X (n, d), y (n,) → (min(n, 20 000),).
+    None where rows are alike because their values are few: to find one again says nothing.
+
+    **Shape**: X (n, d), y (n,) → (min(n, 20 000),) or (0,).
     """
+    if len(np.unique(groups_of_copies(X, y))) > len(np.unique(row_hashes(X, y))):
+        return np.zeros(0, np.uint64)
     some = np.random.default_rng(0).permutation(len(y))[:_REMEMBERED_ROWS]
     return np.sort(row_hashes(X.iloc[some], y[some]))
 
@@ -126,6 +135,8 @@ def share_remembered(
     >>> share_remembered(numbers, numbers[:50], n_rows=100)
     0.1
     """
+    if not len(remembered):
+        return 0.0
     found = float(np.isin(hashes, remembered).mean()) * n_rows / len(remembered)
     return min(1.0, found) if found >= _BY_CHANCE else 0.0
 

@@ -10,6 +10,7 @@ from accord.distributions import Distribution
 from accord.explanation import (
     Columns,
     Receipts,
+    Unknown,
     explain,
     four_digits,
     rounded,
@@ -17,7 +18,7 @@ from accord.explanation import (
     unlike_gap,
     unlike_number,
 )
-from accord.portfolio import HeldOut
+from accord.portfolio import Blanks, HeldOut
 from accord.tables import TableEncoder
 from accord.tabular.profile import CATEGORIES, TableProfile
 from accord.trust import Proximity
@@ -25,6 +26,8 @@ from accord.trust import Proximity
 
 def table_receipts(
     answer: Callable[[Floats], Distribution],
+    as_known: Callable[[Floats], Distribution],
+    blanks: Blanks,
     proximity: Proximity,
     encoder: TableEncoder,
     profile: TableProfile,
@@ -38,7 +41,7 @@ def table_receipts(
     """Receipts of rows that have the schema's columns and types already.
 
     ``answer`` predicts rows by their features; without ``permutations`` it is only asked about
-    those of ``X``.
+    those of ``X``. ``as_known`` predicts them without what ``blanks`` add.
     """
     x = np.asarray(encoder.transform(X), dtype=np.float64)
     columns = Columns.of(encoder.feature_names())
@@ -53,7 +56,21 @@ def table_receipts(
         permutations=permutations,
         seed=seed,
         index=X.index,
+        unknown=_unknown(as_known, blanks, x, columns),
     )
+
+
+def _unknown(
+    as_known: Callable[[Floats], Distribution], blanks: Blanks, x: Floats, columns: Columns
+) -> Unknown | None:
+    """What cells add that say nothing, None if there are none."""
+    by_blank = blanks.shares(x)
+    if not by_blank.any():
+        return None
+    share = np.zeros((len(x), len(columns)))
+    for features, values in zip(blanks.features, by_blank.T, strict=True):
+        share[:, columns.owner[features[0]]] += values
+    return Unknown(np.asarray(as_known(x).distance), share)
 
 
 def held_out_receipts(
@@ -69,7 +86,7 @@ def held_out_receipts(
 ) -> Receipts:
     """Receipts of training rows, as predicted by models that had not seen them.
 
-    The nearest rows are sought among those that the models had seen: distance by column is told
+    The nearest rows are sought among those that the models had seen; the distance by column is
     from them.
 
     **Shape**: X (N, columns), all training rows; lines (n,), places among those held out.
@@ -118,13 +135,15 @@ class _Cells:
         self.training: dict[str, tuple[Floats, Floats]] = {}
 
     def _new(self) -> Bools:
-        """Categories that no training row had."""
+        """Categories that no training row had, and gaps where no training row had one."""
         new = np.zeros(self.cells.shape, bool)
         for place, name in enumerate(self.columns.names):
+            if self.profile.missing[self.profile.names.index(name)] == 0:
+                new[:, place] = self.missing[:, place]
             shares = self.profile.shares.get(name)
             if shares is not None and len(shares) < CATEGORIES:
                 seen = self.cells[name].astype(str).isin(list(shares)).to_numpy()
-                new[:, place] = ~seen & ~self.missing[:, place]
+                new[:, place] |= ~seen & ~self.missing[:, place]
         return new
 
     def known(self, column: int) -> Bools:

@@ -93,6 +93,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         category: Columns of numbers that are names of kinds, such as postcodes or machine types.
         max_rows: Of a file with more rows, a random sample of so many is read: files may be larger
             than memory. A frame or an array is used whole.
+        n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
+            to do for them. None trains in this one. In a script, more than one needs the usual
+            ``if __name__ == "__main__":``.
         random_state: The same number gives the same model.
 
     Attributes:
@@ -130,6 +133,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         use: Sequence[str] = (),
         category: Sequence[str] = (),
         max_rows: int = 1_000_000,
+        n_jobs: int | None = None,
         random_state: int | None = None,
     ) -> None:
         self.engine = engine
@@ -144,6 +148,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.use = use
         self.category = category
         self.max_rows = max_rows
+        self.n_jobs = n_jobs
         self.random_state = random_state
 
     def fit(
@@ -151,6 +156,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         X: Rows,
         y: str | ArrayLike,
         *,
+        sample_weight: str | ArrayLike | None = None,
         y_tolerance: str | ArrayLike | None = None,
         y_lower: str | ArrayLike | None = None,
         y_upper: str | ArrayLike | None = None,
@@ -164,6 +170,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             X: A DataFrame, an array, or the path of a CSV or Parquet file or of a folder of Parquet
                 files.
             y: The name of the target column, or the targets.
+            sample_weight: How much each row counts in training and in choosing and calibrating
+                models; a column name or values. Intervals, and the figures of held-out rows, count
+                every row once. Gaussian processes of the portfolio learn without weights.
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.
@@ -178,16 +187,15 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         check_placed(self.engine, for_portfolio)
         reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
         reading(0.0, "Reading")
-        table, roles = with_roles(
-            X,
-            {"target": y, "tolerance": y_tolerance, "lower": y_lower, "upper": y_upper},
-            max_rows=self.max_rows,
-        )
+        known = {"weight": sample_weight, "tolerance": y_tolerance}
+        known |= {"lower": y_lower, "upper": y_upper}
+        table, roles = with_roles(X, {"target": y, **known}, max_rows=self.max_rows)
         check_roles(table, group=self.group, time=self.time)
         ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
         data = prepare_training(
             table,
             target=roles["target"],
+            weight_column=roles.get("weight"),
             tolerance_column=roles.get("tolerance"),
             lower_column=roles.get("lower"),
             upper_column=roles.get("upper"),
@@ -199,7 +207,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
-        for_portfolio["blanks"] = self.preprocessor_.unknown_categories()
+        for_portfolio["blanks"] = self.preprocessor_.blanks()
         together = held_together(table, data, group=self.group, time=self.time)
         training(0.0, "Training")
         self.engine_ = make_engine(
@@ -207,12 +215,14 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             effort=self.effort,
             time_budget=self.time_budget,
             bounds=self.bounds_,
+            n_jobs=self.n_jobs,
             random_state=self.random_state,
         ).fit(
             features,
             data.y,
             groups=together,
             time=order_of(table, data, self.time),
+            sample_weight=data.weight,
             y_tolerance=tolerance_for(self.tolerance, data),
             y_lower=data.lower,
             y_upper=data.upper,
@@ -271,10 +281,12 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         permutations: int = 0,
         random_state: int = 0,
     ) -> Receipts:
-        """The same for a frame that has the schema's columns and types already."""
+        """:meth:`explain_uncertainty` of a frame that has the schema's columns and types."""
         check_is_fitted(self, "engine_")
         return table_receipts(
             lambda rows: self.engine_.answer(rows)[0],
+            self.engine_.answer_as_known,
+            self.engine_.blanks_,
             self.engine_.proximity_,
             self.preprocessor_,
             self.profile_,

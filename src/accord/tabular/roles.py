@@ -1,4 +1,4 @@
-"""Columns with a role of their own: the target with its bounds and tolerance, groups, time."""
+"""Columns with a role of their own: the target, its bounds and tolerance, weights, groups, time."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -24,6 +24,9 @@ from accord.tables import (
 )
 from accord.tabular.answers import Rows
 from accord.tabular.profile import as_floats
+
+# What columns are called whose values are given without a name.
+_NAMES = {"target": "y", "weight": "row weight"}
 
 
 def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
@@ -53,7 +56,7 @@ def with_roles(
     *,
     max_rows: int | None = None,
 ) -> tuple[Table, dict[str, str]]:
-    """The table with given values (targets, bounds, tolerances) as columns, and their names."""
+    """The table with given values (targets, weights, bounds, …) as columns, and their names."""
     table = as_table(X, max_rows=max_rows)
     data, roles = table.data, {}
     for role, value in given.items():
@@ -67,7 +70,7 @@ def with_roles(
             raise ValueError(
                 f"{role} must have one value per row, ({data.num_rows},), got {values.shape}."
             )
-        wish = getattr(value, "name", None) or ("y" if role == "target" else f"y {role}")
+        wish = getattr(value, "name", None) or _NAMES.get(role, f"y {role}")
         roles[role] = _free_name(str(wish), data.column_names)
         data = data.append_column(roles[role], pa.array(values, from_pandas=True))
     return replace(table, data=data), roles

@@ -7,14 +7,7 @@ members, splits, folds and tolerances are all just more members.
 Ragged tasks and short last batches use one mechanism: index matrices padded with rows of weight 0.
 """
 
-from accord.training.gaussian_weights import (
-    Posterior,
-    initial_posterior,
-    output_moments,
-    relu_moments,
-)
 from accord.training.joint import JointHeads, JointLoss, numbers_of
-from accord.training.members import Scaling, raw_outputs
 from accord.training.modules import (
     MakeModule,
     ModuleDesign,
@@ -35,13 +28,18 @@ from accord.training.objectives import (
     MeanHead,
     MixtureObjective,
     RuleLoss,
+    ShareObjective,
     SquaredError,
     VarianceHead,
 )
 from accord.training.probabilistic_backprop import (
     Filter,
+    Posterior,
+    initial_posterior,
     matched_gamma,
+    output_moments,
     refine_prior,
+    relu_moments,
     train_pbp,
 )
 from accord.training.stack import (
@@ -51,6 +49,7 @@ from accord.training.stack import (
     StackedMLP,
     forward_blocks,
     forward_rows,
+    raw_outputs,
 )
 from accord.training.tasks import (
     Columns,
@@ -60,6 +59,7 @@ from accord.training.tasks import (
     Networks,
     Objective,
     Optimizer,
+    Scaling,
     Schedule,
     Settings,
     StoppingRows,
@@ -100,6 +100,7 @@ __all__ = [
     "Scaling",
     "Schedule",
     "Settings",
+    "ShareObjective",
     "SquaredError",
     "StackedMLP",
     "StoppingRows",

@@ -272,8 +272,8 @@ def check_outputs(found: object, n_rows: int, n_outputs: int) -> None:
         return
     got = tuple(found.shape) if isinstance(found, Tensor) else type(found).__name__
     raise ValueError(
-        f"the module must return raw outputs of shape ({n_rows}, {n_outputs}) for {n_rows} rows, "
-        f"a location and a scale per target, got {got}. End it with a linear layer with "
+        f"the module must return raw outputs of shape ({n_rows}, {n_outputs}) for a batch of "
+        f"{n_rows}, a location and a scale per target, got {got}. End it with a linear layer with "
         f"{n_outputs} outputs and no activation."
     )
 

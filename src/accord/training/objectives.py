@@ -25,6 +25,7 @@ from accord._numerics import (
     agreement_slopes,
     family_named,
     gaussian_nll_slopes,
+    log_at_least,
     log_between,
 )
 from accord.agreement import Ends, Intervals, log_probability_in_family
@@ -270,6 +271,33 @@ class ByAutograd:
         return loss.detach(), grad, None
 
 
+@final
+@dataclass(frozen=True)
+class ShareObjective:
+    """−log P(at least a share of the rows agrees)/B, of the B rows of each batch together.
+
+    ``loss`` is −log of the probability that a row agrees. Rows without weight are padding. Each row
+    is given the loss of its batch, so that their mean is that loss.
+    """
+
+    loss: Callable[[Tensor, Columns], Tensor]
+    share: float
+    n_extra: int = 0
+
+    def __call__(
+        self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
+    ) -> LossAndSlopes:
+        with torch.inference_mode(False), torch.enable_grad():
+            raw, present = raw.clone().requires_grad_(), weight.clone() != 0
+            own = self.loss(raw, {name: column.clone() for name, column in columns.items()})
+            log_p = torch.where(present, -own, 0.0).movedim(1, -1)  # padding agrees
+            n = present.sum(1)
+            least = torch.ceil(self.share * n - 1e-9).long()
+            loss = -log_at_least(log_p, n - least) / n.clamp(min=1)
+            (grad,) = torch.autograd.grad(loss.sum(), raw)
+        return loss.detach().unsqueeze(1).expand_as(own), grad, None
+
+
 @dataclass(frozen=True)
 class CensoredLoss:
     """−log probability of agreement where a row's target is only known to lie between bounds.
@@ -284,9 +312,7 @@ class CensoredLoss:
     df: float | None = None
 
     def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
-        mean, variance = self.heads(raw)
-        if "noise" in columns:
-            variance = variance + columns["noise"]
+        mean, variance = _with_noise(self.heads, raw, columns)
         return _censored(family_named(self.family, df=self.df), mean, variance, columns)
 
 
@@ -308,9 +334,7 @@ class RuleLoss:
     df: float | None = None
 
     def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
-        mean, variance = self.heads(raw)
-        if "noise" in columns:
-            variance = variance + columns["noise"]
+        mean, variance = _with_noise(self.heads, raw, columns)
         family = family_named(self.family, df=self.df)
         lower, upper, log_weight = (
             columns[name].view(*mean.shape, self.n_steps).movedim(-1, 0)
@@ -332,6 +356,12 @@ class CensoredMixture:
         own = {name: column.expand_as(mean) for name, column in columns.items()}
         loss = _censored(family_named("normal"), mean, variance, own)
         return -torch.logsumexp(log_weights - loss, -1, keepdim=True)
+
+
+def _with_noise(heads: Heads, raw: Tensor, columns: Columns) -> tuple[Tensor, Tensor]:
+    """Mean and variance, with that of the measurement where it is stated."""
+    mean, variance = heads(raw)
+    return mean, variance + columns["noise"] if "noise" in columns else variance
 
 
 def _censored(family: StandardFamily, mean: Tensor, variance: Tensor, columns: Columns) -> Tensor:

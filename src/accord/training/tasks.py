@@ -1,12 +1,15 @@
-"""What is trained, and how: tasks, settings, results; interfaces of objective and networks."""
+"""What is trained, and how: tasks, settings, scales; interfaces of objective and networks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
 
+import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
+
+from accord._types import Floats
 
 Optimizer = Literal["adam", "adamw"]
 Schedule = Literal["constant", "cosine"]
@@ -189,3 +192,36 @@ class EpochReport:
 
 
 Listener = Callable[[EpochReport], None]
+
+
+@dataclass(frozen=True)
+class Scaling:
+    """An affine map of columns, value = shift + scale · scaled.
+
+    **Shape**: shift and scale (d,).
+    """
+
+    shift: Floats
+    scale: Floats
+
+    @staticmethod
+    def standard(values: Floats) -> "Scaling":
+        """To mean 0 and standard deviation 1; constant columns are only shifted."""
+        deviation = values.std(axis=0)
+        size = np.abs(values).max(axis=0, initial=0.0)
+        constant = deviation <= 10 * np.finfo(float).eps * size
+        return Scaling(values.mean(axis=0), np.where(constant, 1.0, deviation))
+
+    @staticmethod
+    def range(values: Floats) -> "Scaling":
+        """To [0, 1]; constant columns are only shifted."""
+        width = np.ptp(values, axis=0)
+        return Scaling(values.min(axis=0), np.where(width > 0, width, 1.0))
+
+    @staticmethod
+    def none(values: Floats) -> "Scaling":
+        """As they are."""
+        return Scaling(np.zeros(values.shape[1:]), np.ones(values.shape[1:]))
+
+    def scaled(self, values: Floats) -> Floats:
+        return (values - self.shift) / self.scale

@@ -1,14 +1,16 @@
 """Long work in units: where they are done, and where what is done is kept.
 
 A unit is a pure function of its arguments: the same wherever and whenever it runs. So the units of
-a fit, a comparison or a study may be done in this process (:class:`Here`) or by the workers of a
-Dask cluster (:class:`OnCluster`), and those that are done may be kept (:class:`Checkpoint`) for a
-run that goes on where another was stopped. The result is the same.
+a fit, a comparison or a study may be done in this process (:class:`Here`), by others of this
+machine (:class:`Processes`) or by the workers of a Dask cluster (:class:`OnCluster`), and those
+that are done may be kept (:class:`Checkpoint`) for a run that goes on where another was stopped.
+The result is the same.
 """
 
-from accord.work.checkpoint import Checkpoint, code_digest, digest, kept_in
+from accord._code import code_digest
+from accord.work.checkpoint import Checkpoint, digest, kept_in
 from accord.work.cluster import LostSchedulerError, OnCluster, connected
-from accord.work.workers import Done, Here, Workers, carry_out, workers_of
+from accord.work.workers import Done, Here, Processes, Workers, carry_out, local_workers, workers_of
 
 __all__ = [
     "Checkpoint",
@@ -16,11 +18,13 @@ __all__ = [
     "Here",
     "LostSchedulerError",
     "OnCluster",
+    "Processes",
     "Workers",
     "carry_out",
     "code_digest",
     "connected",
     "digest",
     "kept_in",
+    "local_workers",
     "workers_of",
 ]

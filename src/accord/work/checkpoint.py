@@ -10,8 +10,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields, is_dataclass
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeVar, final
 
@@ -20,7 +18,6 @@ import numpy as np
 from accord import persistence
 from accord._files import quoted
 
-_LIBRARIES = ("numpy", "scikit-learn", "scipy", "torch")
 _ENDING = ".unit"
 Value = TypeVar("Value")
 
@@ -137,14 +134,6 @@ def _described(value: Any) -> Iterator[bytes | memoryview]:
         yield f"{type(value).__name__} {value!r}".encode()
     else:
         raise TypeError(
-            f"a unit is told from others by numbers, text and arrays, got a {type(value).__name__}."
+            f"a unit of work must be described by numbers, text and arrays, got a "
+            f"{type(value).__name__}. Pass what it was made of."
         )
-
-
-@cache
-def code_digest() -> str:
-    """A name for the code: this package, and the libraries that it computes with."""
-    package = Path(__file__).parents[1]
-    files = {str(path.relative_to(package)): path for path in package.rglob("*.py")}
-    code = [(name, path.read_text(encoding="utf-8")) for name, path in sorted(files.items())]
-    return digest(code, [(name, version(name)) for name in _LIBRARIES])

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, final
 
+from accord._code import code_digest
 from accord._files import OptionError, quoted
-from accord.work.checkpoint import code_digest
 
 if TYPE_CHECKING:
     from distributed import Client, Future

@@ -1,8 +1,18 @@
 """Who does units of work, and how all units of a kind are carried out, kept or not."""
 
+import importlib
+import multiprocessing
+import signal
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 
+import torch
+from threadpoolctl import threadpool_limits
+
+from accord._threads import available
 from accord.work.checkpoint import Checkpoint
 from accord.work.cluster import OnCluster
 
@@ -79,6 +89,95 @@ class Here:
             except Exception as raised:  # what it means is the caller's to say
                 value, error = None, raised
             yield number, value, error
+
+
+@final
+class Processes:
+    """Processes of this machine, one thread each; used as a context, with which they end.
+
+    They start at once and import ``module`` meanwhile, so that the first unit need not wait.
+    """
+
+    in_process = False
+
+    def __init__(self, count: int, module: str) -> None:
+        self.count = count
+        others = multiprocessing.active_children()
+        # a fork of this process would have its locks, but not the threads that hold them
+        methods = multiprocessing.get_all_start_methods()
+        context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+        self._pool = ProcessPoolExecutor(count, context, _begin, (module,))
+        for _ in range(count):  # the pool starts a process when none is free
+            self._pool.submit(int)
+        self._own = [p for p in multiprocessing.active_children() if p not in others]
+
+    def __enter__(self) -> "Processes":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        for process in self._own:  # nobody waits for a unit that was begun
+            process.terminate()
+
+    def share(self, value: Any) -> Any:
+        return value
+
+    def run(
+        self,
+        unit: Callable[..., Any],
+        calls: Iterable[Arguments],
+        *,
+        ahead: int | None = None,
+    ) -> Iterator[tuple[int, Any, Exception | None]]:
+        waiting, at_work = enumerate(calls), dict[Future[Any], int]()
+        more = True
+        while more or at_work:
+            while more and len(at_work) < self.count and _is_near(at_work.values(), ahead):
+                call = next(waiting, None)
+                more = call is not None
+                if call is not None:
+                    at_work[self._pool.submit(unit, *call[1])] = call[0]
+            for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                error = future.exception()
+                if isinstance(error, BrokenProcessPool):
+                    raise MemoryError(
+                        "the processes that train must live until they are done, but one was ended "
+                        "from outside. Is there enough memory? Use n_jobs=1 (--threads 1)."
+                    ) from error
+                if error is not None and not isinstance(error, Exception):
+                    raise error
+                yield at_work.pop(future), None if error else future.result(), error
+
+
+def _is_near(numbers: Iterable[int], ahead: int | None) -> bool:
+    """Whether a further unit is not too far after the first unfinished one."""
+    begun = list(numbers)
+    return ahead is None or not begun or max(begun) - min(begun) < ahead
+
+
+def _begin(module: str) -> None:
+    """A worker process: one thread, and an interrupt is for the process that asked."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    importlib.import_module(module)
+    torch.set_num_threads(1)
+    threadpool_limits(1)
+
+
+@contextmanager
+def local_workers(client: "Client | None", n_jobs: int | None, *, module: str) -> Iterator[Workers]:
+    """The workers of a Dask client; else ``n_jobs`` processes, or this one alone.
+
+    Args:
+        client: A Dask client, or None.
+        n_jobs: As in scikit-learn: None is this process, −1 as many as it may use threads.
+        module: What the processes import while they start.
+    """
+    count = min(available(), torch.get_num_threads()) if n_jobs == -1 else n_jobs or 1
+    if client is not None or count == 1:
+        yield workers_of(client)
+        return
+    with Processes(count, module) as workers:
+        yield workers
 
 
 def workers_of(client: "Client | None") -> Workers:

@@ -220,8 +220,21 @@ def compare_methods(
     """Train every method on the same random splits and on as many outlier splits.
 
     All see the same preprocessed features; each is trained with the settings that its ``about``
-    names. A method that fails is reported as such, and the others are kept. With a Dask ``client``
-    its workers train, each a method at a time.
+    names. A method that fails is reported as such, and the others are kept.
+
+    Args:
+        table: File or DataFrame with the target among its columns.
+        target: The column to predict.
+        n_splits: Splits of either kind.
+        methods: Names from :data:`METHODS`, or methods of your own; all that are listed unless
+            given.
+        ignore: Columns not to be used.
+        use: Columns to be used although they look like row numbers or names of rows.
+        coverage: Share of the values that intervals should contain.
+        seed: The same number gives the same splits and models.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
+        progress: Called with the share of the work that is done.
+        client: A Dask client, whose workers train, each a method at a time.
     """
     start = time.perf_counter()
     progress = progress or silent

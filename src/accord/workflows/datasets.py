@@ -40,7 +40,13 @@ def describe_datasets(name: str | None = None) -> DatasetsResult:
 
 
 def export_dataset(name: str, path: str | Path, *, force: bool = False) -> int:
-    """Write a dataset as a CSV or Parquet table and return the number of rows."""
+    """Write a dataset as a CSV or Parquet table and return the number of rows.
+
+    Args:
+        name: The dataset's name.
+        path: The file to write, whose ending names the format.
+        force: Replace a file that exists.
+    """
     path = refuse_unknown_suffix(path)
     data = load(_entry(name).name)
     columns = dict(zip(data.feature_names, data.X.T, strict=True)) | {data.target_name: data.y}

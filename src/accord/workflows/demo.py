@@ -49,7 +49,12 @@ def run_demo(
 ) -> DemoResult:
     """Fit the diabetes study that comes with scikit-learn and predict patients kept back.
 
-    ``write_report`` turns the result of the fit into a page.
+    Args:
+        folder: Where tables, model, predictions and report are written.
+        write_report: Turns the result of the fit into a page.
+        seed: The same number gives the same model.
+        force: Replace files that exist.
+        progress: Called with the share of the work that is done.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)

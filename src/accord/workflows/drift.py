@@ -1,6 +1,7 @@
 """How new data differ from those that a model was trained on."""
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,8 @@ from accord.tabular import TableProfile, as_floats
 _FALSE_ALARM = 0.01
 # Share of rows like the training rows that are flagged as unusual.
 _UNUSUAL_EXPECTED = 0.05
+# Categories with fewer training rows than this are compared together, and unseen ones with them.
+_RARE = 5
 # With many rows every difference is significant: smaller ones than this do not matter.
 _SMALLEST_DISTANCE = 0.1
 
@@ -71,9 +74,8 @@ class Drift:
         elif len(self.columns) == 1:
             first = "The only column is distributed as in training."
         else:
-            first = (
-                f"All {len(self.columns)} columns are distributed as in training, each by itself."
-            )
+            all_of_them = "Both" if len(self.columns) == 2 else f"All {len(self.columns)}"
+            first = f"{all_of_them} columns are distributed as in training, each by itself."
         combined = self.many_unusual and not shifted
         second = (
             f"{percent(self.unusual)} of the rows are unlike the training rows; "
@@ -91,48 +93,64 @@ def measure_drift(
     unusual: Bools,
     y: Floats | None = None,
     usual_target: TableProfile | None = None,
+    separate: tuple[float, float] = (1.0, 1.0),
 ) -> Drift:
     """Compare a table, column by column, with the profile of the training table.
+
+    ``separate`` is the share of these rows, and of the training rows, that repeat no other one:
+    copies tell nothing more. New categories where training rows had many that were nobody else's
+    are no drift.
 
     **Shape**: X (n, d), unusual (n,), y (m,): the targets that are known.
     """
     level = _FALSE_ALARM / (len(usual.names) + 1)  # Bonferroni
-    columns = tuple(_compare(X, usual, place, level) for place in range(len(usual.names)))
+    compare = partial(_compare, level=level, separate=separate)
+    columns = tuple(compare(X, usual, place) for place in range(len(usual.names)))
     target = None
     if y is not None and len(y) and usual_target is not None:
-        target = _compare(pd.DataFrame({usual_target.names[0]: y}), usual_target, 0, level)
-    return Drift(columns, target, float(np.mean(unusual)), _UNUSUAL_EXPECTED, len(X))
+        target = compare(pd.DataFrame({usual_target.names[0]: y}), usual_target, 0)
+    expected = _UNUSUAL_EXPECTED + max(usual.single.values(), default=0.0)
+    return Drift(columns, target, float(np.mean(unusual)), expected, len(X))
 
 
-def _compare(X: pd.DataFrame, usual: TableProfile, place: int, level: float) -> ColumnDrift:
+def _compare(
+    X: pd.DataFrame,
+    usual: TableProfile,
+    place: int,
+    *,
+    level: float,
+    separate: tuple[float, float],
+) -> ColumnDrift:
     name = usual.names[place]
     column = X[name]
     present = column.dropna()
-    found = [_gaps(int(column.isna().sum()), len(column), usual.missing[place], usual.n_rows)]
+    n, before = len(column) * separate[0], usual.n_rows * separate[1]
+    known = len(present) * separate[0]
+    found = [_gaps(float(column.isna().mean()), n, usual.missing[place], before)]
     if len(present) and name in usual.shares:
-        found.append(_categories(present, usual.shares[name], usual.n_rows))
+        found.append(_categories(present, usual.shares[name], known, before))
     elif len(present):
         values = as_floats(present.to_frame())[:, 0]
-        found.append(_numbers(values, usual.quantiles[place], usual.n_rows))
+        found.append(_numbers(values, usual.quantiles[place], known, before))
     # Missing or different values: the clearer sign of the two counts.
     distance, p_value = min(found, key=lambda pair: pair[1])
     return ColumnDrift(name, distance, p_value, p_value < level and distance > _SMALLEST_DISTANCE)
 
 
-def _gaps(missing: int, n: int, before: float, n_before: int) -> tuple[float, float]:
+def _gaps(missing: float, n: float, before: float, n_before: float) -> tuple[float, float]:
     """Two shares of missing values, by the normal approximation."""
-    pooled = (missing + before * n_before) / (n + n_before)
+    pooled = (missing * n + before * n_before) / (n + n_before)
     error = np.sqrt(pooled * (1 - pooled) * (1 / n + 1 / n_before))
-    gap = abs(missing / n - before)
+    gap = abs(missing - before)
     return gap, float(2 * stats.norm.sf(gap / error)) if error > 0 else 1.0
 
 
-def _numbers(values: Floats, quantiles: Floats, n_before: int) -> tuple[float, float]:
+def _numbers(values: Floats, quantiles: Floats, n: float, n_before: float) -> tuple[float, float]:
     """Kolmogorov–Smirnov distance to the training quantiles; both samples are finite."""
     grid = np.unique(np.concatenate([quantiles, values]))
     now = np.searchsorted(np.sort(values), grid, side="right") / len(values)
     distance = float(np.max(np.abs(now - _cdf(grid, quantiles))))
-    size = len(values) * n_before / (len(values) + n_before)
+    size = n * n_before / (n + n_before)
     return distance, float(stats.kstwobign.sf(distance * np.sqrt(size)))
 
 
@@ -147,15 +165,17 @@ def _cdf(grid: Floats, quantiles: Floats) -> Floats:
 
 
 def _categories(
-    values: "pd.Series[str]", shares: dict[str, float], n_before: int
+    values: "pd.Series[str]", shares: dict[str, float], n: float, n_before: float
 ) -> tuple[float, float]:
-    """Total variation distance and a chi-squared test, categories beyond the list as one."""
-    counts = values.value_counts()
-    now = np.array([float(counts.get(name, 0)) for name in shares])
-    then = np.array(list(shares.values()))
-    now, then = np.append(now, len(values) - now.sum()), np.append(then, max(0.0, 1 - then.sum()))
-    distance = 0.5 * float(np.abs(now / len(values) - then).sum())
-    table = np.stack([now, then * n_before])
+    """Total variation distance and a chi-squared test; rare and unseen categories are one."""
+    found = values.value_counts(normalize=True)
+    common = {name: share for name, share in shares.items() if share * n_before >= _RARE}
+    now = np.array([float(found.get(name, 0.0)) for name in common])
+    then = np.array(list(common.values()))
+    now, then = (np.append(part, max(0.0, 1 - part.sum())) for part in (now, then))
+    distance = 0.5 * float(np.abs(now - then).sum())
+    table = np.stack([now * n, then * n_before])
+    table[:, -1] = np.where(table[:, -1] < 1e-6, 0.0, table[:, -1])  # rounding
     table = table[:, table.sum(axis=0) > 0]
     if table.shape[1] < 2:
         return distance, 1.0

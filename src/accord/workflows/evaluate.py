@@ -76,8 +76,15 @@ def evaluate_table(
 ) -> EvaluateResult:
     """Compare a model's predictions with the target column of a table.
 
-    ``coverage`` is the model's own unless given. ``strict`` refuses infinite and extreme values and
-    unknown categories.
+    Args:
+        model: A fitted model, or its file.
+        table: Rows with the columns of the training table, and the target.
+        coverage: Share of the values that intervals should contain; the model's own unless given.
+        by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
+        strict: Infinite and extreme values and unknown categories are refused; they are flagged
+            otherwise.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
+        progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
     reading, predicting = parts(progress or silent, (1, 4))
@@ -92,7 +99,7 @@ def evaluate_table(
     X, y = X.iloc[rows].reset_index(drop=True), y[rows]
     share = model.coverage if coverage is None else coverage
     found, unusual, distances = _judged(model, X, y, rows + 1, share, predicting)
-    found = replace(found, alike=_alike(source, model, X, y, rows + 1))
+    found = replace(found, alike=alike_rows(source, model, X, y, rows))
     unusual = unusual | unlike[rows]
     seen, use = model.seen_in_training(X, y), use_of(found)
     notes = []
@@ -138,12 +145,15 @@ def _judged(
     return Assessment.join(found), np.concatenate(flags), np.concatenate(distances)
 
 
-def _alike(
-    source: Table, model: TableRegressor, X: pd.DataFrame, y: Floats, rows: Indices
+def alike_rows(
+    source: Table, model: TableRegressor, X: pd.DataFrame, y: Floats, places: Indices
 ) -> Indices:
-    """Which rows are alike: those of one of the model's groups, else copies of a row."""
+    """Which rows are alike: those of one of the model's groups, else copies of a row.
+
+    **Shape**: X (n, d); y and places (n,), those of the rows in the table → (n,).
+    """
     if model.group is not None and model.group in source.data.column_names:
-        return groups_of(source, rows - 1, model.group)
+        return groups_of(source, places, model.group)
     return groups_of_copies(X, y)
 
 

@@ -46,8 +46,13 @@ def export_model(
 ) -> ExportResult:
     """Write a fitted model as one ONNX graph.
 
-    ``levels`` are those of the quantiles, by default the ends of the model's interval and the
-    median. A part of the model that has no graph is named in an error, and nothing is written.
+    A part of the model that has no graph is named in an error, and nothing is written.
+
+    Args:
+        model: A fitted model, or its file.
+        output: The file to write.
+        levels: Those of the quantiles, by default the ends of the model's interval and the median.
+        force: Replace an output that exists.
     """
     start = time.perf_counter()
     check_output(output, inputs=[model] if isinstance(model, str | Path) else [], force=force)

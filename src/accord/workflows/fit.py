@@ -24,6 +24,7 @@ from accord.tabular import (
     as_floats,
     partial_dependence,
 )
+from accord.workflows.columns import DescribedColumn, described_columns
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
 from accord.workflows.judged_rows import (
     JudgedRow,
@@ -49,6 +50,8 @@ _BVM_TOLERANCES = ("local", "learn", "validate", "robust")
 _TRAIN, _EXPLAIN = 90.0, 10.0
 # Columns whose cells are shown with each row.
 _MAIN_COLUMNS = 4
+# Groups of rows by distance, as many as the figure has.
+_DISTANCES = 8
 # The linear model is only for comparison: on so many rows its width is known well enough.
 _LINEAR_ROWS, _LINEAR_COLUMNS = 20_000, 1_000
 
@@ -92,6 +95,15 @@ class FitResult:
         """Coverage and width from small to large predictions."""
         return self.held_out.groups(self.held_out.mean, QUARTILES)
 
+    def by_distance(self) -> list[RowGroup]:
+        """Coverage and width from rows near the training rows to those furthest from them."""
+        titles = (f"{group} of {_DISTANCES}" for group in range(1, _DISTANCES + 1))
+        return self.held_out.groups(self.distances, tuple(titles))
+
+    def columns(self) -> list[DescribedColumn]:
+        """What was found in each column and what was done with it."""
+        return described_columns(self.model, self.leaks)
+
     def to_json(self) -> dict[str, Any]:
         """All that the report shows, for machines."""
         return {
@@ -112,6 +124,7 @@ class FitResult:
                 for name, curve in zip(("held_out", "unusual"), self.curves, strict=True)
             },
             "quarters": [vars(quarter) for quarter in self.quarters()],
+            "by_distance": [vars(group) for group in self.by_distance()],
             "parts_of_variance": {
                 "held_out": self.held_out.variance_shares,
                 "unusual": self.shifted.variance_shares,
@@ -125,7 +138,7 @@ class FitResult:
             "widest_rows": [row.to_json() for row in self.widest],
             "rows": [row.to_json() for row in self.rows],
             "main_columns": list(self.main_columns),
-            "columns": [decision._asdict() for decision in self.model.training_.decisions],
+            "columns": [vars(column) for column in self.columns()],
             "leaderboard": self.model.card_.leaderboard,
             "notes": list(self.notes),
             "card": self.model.card_.to_dict(),
@@ -150,6 +163,7 @@ def fit_table(
     bounds: Bounds | Literal["detect"] | None = "detect",
     group: str | None = None,
     time_column: str | None = None,
+    weight_column: str | None = None,
     tolerance_column: str | None = None,
     lower_column: str | None = None,
     upper_column: str | None = None,
@@ -157,6 +171,7 @@ def fit_table(
     use: Sequence[str] = (),
     category: Sequence[str] = (),
     max_rows: int = 1_000_000,
+    n_jobs: int | None = None,
     seed: int = 0,
     encoding: str | None = None,
     delimiter: str | None = None,
@@ -175,18 +190,35 @@ def fit_table(
         target: The column to predict.
         method: What learns, by its name in :data:`METHODS`: the portfolio, or for instance
             "bvm-paper", the paper's method as printed.
-        tolerance: For the portfolio as in :class:`TableRegressor`; for a BVM its own.
+        effort: "quick", "standard" or "best": how many configurations the portfolio tries, and for
+            how long.
+        time_budget: Seconds to spend on training; less is tried where it would take longer.
+        coverage: Share of the values that intervals should contain.
+        tolerance: Within which model and data agree: a number in the target's units, a share of its
+            range such as "1%", or "choose"; a BVM also takes the words of its own ``tolerance``.
         rule: Words of a rule of agreement, in place of the tolerance of a BVM.
         predictive, family, hidden, epochs: Settings of a method that is one ensemble of networks,
             by default its own.
+        bounds: Values that the target cannot pass, ``(0, None)`` for a price. "detect" takes 0 as
+            the lower bound if no training value is below it; None sets no bound.
+        group: A column whose rows belong together (a person, a machine): they are held out
+            together.
+        time_column: A column that orders the rows: they are held out in blocks of time.
+        weight_column: How much each row counts in training.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
+        ignore: Columns not to be used.
+        use: Columns to be used although they look like row numbers or names of rows.
+        category: Columns of numbers that are names of kinds, such as postcodes or machine types.
+        max_rows: Of a file with more rows, a random sample of so many is read.
+        n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
+            to do for them; None for this one.
+        seed: The same number gives the same model.
         encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
-        checkpoint, client: As in :meth:`TableRegressor.fit`; for the portfolio.
-
-    All others are those of :class:`TableRegressor`; ``time_column`` is its ``time`` and ``seed``
-    its ``random_state``.
+        checkpoint: For the portfolio, a folder for what is finished, from which the same call goes
+            on after it was stopped; removed at the end.
+        client: For the portfolio, a Dask client, whose workers train.
     """
     start = time.perf_counter()
     training, explaining = parts(progress or silent, (_TRAIN, _EXPLAIN))
@@ -212,6 +244,7 @@ def fit_table(
         use=tuple(use),
         category=tuple(category),
         max_rows=max_rows,
+        n_jobs=n_jobs,
         random_state=seed,
     )
     model.fit(
@@ -219,6 +252,7 @@ def fit_table(
             table, encoding=encoding, delimiter=delimiter, decimal=decimal, max_rows=max_rows
         ),
         target,
+        sample_weight=weight_column,
         y_tolerance=tolerance_column,
         y_lower=lower_column,
         y_upper=upper_column,

@@ -30,8 +30,9 @@ class MonitoredTable:
     """One table that a model was shown.
 
     ``content`` is a fingerprint of its rows; ``labelled`` of them had a target, ``misses`` of these
-    lay outside their interval. ``drift`` has the columns that were distributed otherwise than in
-    training. ``error`` is the mean absolute error, None without targets.
+    lay outside their interval. A row counts as ``weight`` rows in the evidence, less than one where
+    rows repeat each other or belong together. ``drift`` has the columns that were distributed
+    otherwise than in training. ``error`` is the mean absolute error, None without targets.
     """
 
     content: str
@@ -45,6 +46,7 @@ class MonitoredTable:
     expected_error: float
     error: float | None
     drift: dict[str, float] = field(default_factory=dict)
+    weight: float = 1.0
 
     @property
     def covered(self) -> float:
@@ -157,8 +159,10 @@ class History:
 
     def _counts(self) -> tuple[Floats, Floats]:
         judged = self.judged
+        weight = np.array([batch.weight for batch in judged], dtype=np.float64)
         rows = np.array([batch.labelled for batch in judged], dtype=np.float64)
-        return rows, np.array([batch.misses for batch in judged], dtype=np.float64)
+        misses = np.array([batch.misses for batch in judged], dtype=np.float64)
+        return weight * rows, weight * misses
 
 
 def promise_verdict(

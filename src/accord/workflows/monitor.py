@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from accord._files import one_at_a_time
 from accord._progress import Progress, parts, silent
-from accord._types import Bools, Floats
+from accord._types import Bools, Floats, Indices
 from accord._wording import count, json_text, percent
+from accord.splits import groups_of_copies
 from accord.tables import (
     DecimalMark,
     Schema,
@@ -30,8 +31,16 @@ from accord.tables import (
     number_column,
     read_table,
 )
-from accord.tabular import DistanceCurve, Expectation, ModelCard, TableRegressor, row_hashes
+from accord.tabular import (
+    Assessment,
+    DistanceCurve,
+    Expectation,
+    ModelCard,
+    TableRegressor,
+    row_hashes,
+)
 from accord.workflows.drift import Drift, measure_drift
+from accord.workflows.evaluate import alike_rows
 from accord.workflows.history import ALARM, History, MonitoredTable, promise_verdict
 from accord.workflows.predict import load_model
 from accord.workflows.verdict import Verdict
@@ -159,7 +168,10 @@ def monitor_table(
         state: A file that keeps the batches. It is made if it is not there; rows that it
             has already are not counted again. None remembers nothing: the table is judged alone.
         label_rows: How many rows to name that should be labelled first.
-        by_name, strict, encoding, delimiter, decimal: As in :func:`predict_table`.
+        by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
+        strict: Infinite and extreme values and unknown categories are refused; they are flagged
+            otherwise.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
@@ -171,34 +183,41 @@ def monitor_table(
     source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
     check_columns(source.data.column_names, model.schema_, source=source.name, by_name=by_name)
     X, surprises, unlike = conform(source.data, model.schema_, source=source.name, strict=strict)
-    rows = _Rows.of(model, X, _targets(source, model.schema_), unlike, predicting)
+    y = _targets(source, model.schema_)
+    alike = alike_rows(source, model, X, y, np.arange(len(X)))
+    rows = _Rows.of(model, X, y, alike, unlike, predicting)
     drift = measure_drift(
         X,
         model.profile_,
         unusual=rows.unusual,
         y=rows.y[rows.labelled],
         usual_target=model.target_profile_,
+        separate=(_distinct(groups_of_copies(X, y)), _distinct(model.remembered_)),
     )
     curve = DistanceCurve.from_dict(model.card_.by_distance)
     expected = curve.expect(rows.growth, rows.column("std"))
     seen = model.seen_in_training(X[rows.labelled], rows.y[rows.labelled])
-    record = partial(rows.batch, source.name, expected, drift)
+    record = partial(rows.batch, source.name, expected, drift, model.coverage)
     with nullcontext() if place is None else one_at_a_time(place):
-        told = _told(_history(place, model, known_as), rows, record, trained_on=seen > 0.5)
-        if place is not None and told.before is None:
-            told.history.write(place)
+        recorded = _recorded(_history(place, model, known_as), rows, record, trained_on=seen > 0.5)
+        if place is not None and recorded.before is None:
+            recorded.history.write(place)
     return MonitorResult(
         card=model.card_,
         source=source.name,
-        verdict=promise_verdict(told.history, told.batch, expected, drift),
-        batch=told.batch,
-        history=told.history,
-        counted=told.before is None and told.batch.labelled > 0,
+        verdict=promise_verdict(recorded.history, recorded.batch, expected, drift),
+        batch=recorded.batch,
+        history=recorded.history,
+        counted=recorded.before is None and recorded.batch.labelled > 0,
         expected=expected,
         drift=drift,
         label_first=rows.label_first(model, label_rows),
         state=place,
-        warnings=(*_notes(told.before, told.repeated, seen), *source.notes, *surprises.sentences()),
+        warnings=(
+            *_notes(recorded.before, recorded.repeated, seen),
+            *source.notes,
+            *surprises.sentences(),
+        ),
         seconds=time.perf_counter() - start,
     )
 
@@ -207,18 +226,26 @@ def monitor_table(
 class _Rows:
     """New rows with their predictions.
 
-    **Shape**: X (n, d), y (n,) with NaN for unknown targets, growth and unusual (n,).
+    **Shape**: X (n, d), y (n,) with NaN for unknown targets, growth and unusual (n,); alike (n,),
+    the same number for rows that count for less than as many separate ones.
     """
 
     X: pd.DataFrame
     y: Floats
+    alike: Indices
     predicted: pd.DataFrame
     growth: Floats
     unusual: Bools
 
     @classmethod
     def of(
-        cls, model: TableRegressor, X: pd.DataFrame, y: Floats, unlike: Bools, progress: Progress
+        cls,
+        model: TableRegressor,
+        X: pd.DataFrame,
+        y: Floats,
+        alike: Indices,
+        unlike: Bools,
+        progress: Progress,
     ) -> "_Rows":
         found, growths, flags = [], [], []
         for begin in range(0, len(X), _CHUNK):
@@ -232,7 +259,7 @@ class _Rows:
             flags.append(unusual)
         progress(1.0, "Predicting")
         predicted = pd.concat(found, ignore_index=True)
-        return cls(X, y, predicted, np.concatenate(growths), np.concatenate(flags) | unlike)
+        return cls(X, y, alike, predicted, np.concatenate(growths), np.concatenate(flags) | unlike)
 
     @property
     def labelled(self) -> Bools:
@@ -258,11 +285,14 @@ class _Rows:
         return self.labelled & ~history.has(self.hashes)
 
     def batch(
-        self, source: str, expected: Expectation, drift: Drift, *, judged: Bools
+        self, source: str, expected: Expectation, drift: Drift, coverage: float, *, judged: Bools
     ) -> MonitoredTable:
         """The record of these rows, of which some are judged."""
         y = self.y[judged]
-        mean, lower, upper = (self.column(name)[judged] for name in ("mean", "lower", "upper"))
+        mean, interval = self.column("mean")[judged], self.predicted[["lower", "upper"]][judged]
+        found = Assessment.of_intervals(
+            mean, interval.to_numpy(), y, rows=self.alike[judged], coverage=coverage
+        )
         moved = sorted((c for c in drift.columns if c.drifted), key=lambda c: -c.distance)
         return MonitoredTable(
             content=hashlib.sha256(np.sort(self.hashes).tobytes()).hexdigest(),
@@ -270,12 +300,13 @@ class _Rows:
             time=datetime.now(UTC).isoformat(timespec="seconds"),
             rows=len(self.y),
             labelled=int(judged.sum()),
-            misses=int(np.sum(~((lower <= y) & (y <= upper)))),
+            misses=int(np.sum(~found.inside)),
             unusual=drift.unusual,
             expected_coverage=expected.coverage,
             expected_error=expected.error,
             error=float(np.abs(y - mean).mean()) if len(y) else None,
             drift={c.name: round(c.distance, 4) for c in moved[:_KEPT_COLUMNS]},
+            weight=found.separate_rows / len(y) if len(y) else 1.0,
         )
 
     def label_first(self, model: TableRegressor, limit: int) -> tuple[RowToLabel, ...]:
@@ -295,6 +326,11 @@ class _Rows:
             )
             for line, words in zip(order, peculiar, strict=True)
         )
+
+
+def _distinct(names: NDArray[Any]) -> float:
+    """The share of names that repeat no other one; 1 without any."""
+    return len(np.unique(names)) / len(names) if len(names) else 1.0
 
 
 def _targets(source: Table, schema: Schema) -> Floats:
@@ -319,7 +355,7 @@ def _history(place: Path | None, model: TableRegressor, known_as: str) -> Histor
     return History.read(place, model=known_as, coverage=model.coverage)
 
 
-class _Told(NamedTuple):
+class _Recorded(NamedTuple):
     """The history with a batch; the batch that had the same rows before, if one had them."""
 
     history: History
@@ -328,16 +364,16 @@ class _Told(NamedTuple):
     repeated: int
 
 
-def _told(
+def _recorded(
     history: History, rows: _Rows, record: Callable[..., MonitoredTable], *, trained_on: bool
-) -> _Told:
+) -> _Recorded:
     """Rows that were judged before, or that the model was trained on, judge nothing."""
     new = rows.new_to(history)
     batch = record(judged=new & (not trained_on))
     before = next((each for each in history.batches if each.content == batch.content), None)
     if before is None:
         history = history.having(batch, rows.hashes[new & (not trained_on)])
-    return _Told(history, batch, before, int((rows.labelled & ~new).sum()))
+    return _Recorded(history, batch, before, int((rows.labelled & ~new).sum()))
 
 
 def _notes(before: MonitoredTable | None, repeated: int, seen: float) -> list[str]:

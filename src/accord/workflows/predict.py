@@ -105,13 +105,24 @@ def predict_table(
 
     Columns: the id if one is named, mean, std, a lower and an upper bound per coverage (by default
     the model's), noise, disagreement, distance, unusual. The output appears whole or not at all.
-    Memory does not grow with the file. ``-`` is standard input, and standard output. ``strict``
-    refuses infinite and extreme values and unknown categories, which are flagged otherwise.
+    Memory does not grow with the file.
 
-    ``explain`` adds columns that say where the width of each row comes from (those of
-    :meth:`accord.explanation.Receipts.to_frame`); ``explain_row``, a row number from 1, puts that
-    row's receipt into the result, in words. With a Dask ``client`` its workers predict the batches,
-    which are read and written here.
+    Args:
+        model: A fitted model, or its file.
+        table: The file to predict; ``-`` is standard input.
+        output: The file to write; ``-`` is standard output.
+        coverages: Shares of the values that intervals should contain; the model's own unless given.
+        id_column: A column that is copied to the output.
+        by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
+        strict: Infinite and extreme values and unknown categories are refused; they are flagged
+            otherwise.
+        explain: Adds columns that say where the width of each row comes from (those of
+            :meth:`accord.explanation.Receipts.to_frame`).
+        explain_row: A row number from 1, whose receipt is put into the result, in words.
+        encoding, delimiter: Of a CSV file; detected unless given.
+        force: Replace an output that exists.
+        progress: Called with the share of the work that is done.
+        client: A Dask client, whose workers predict the batches, which are read and written here.
     """
     start = time.perf_counter()
     progress = progress or silent

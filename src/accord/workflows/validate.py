@@ -118,9 +118,17 @@ def validate_predictions(
 ) -> ValidateResult:
     """The probability of agreement between predictions and truth, and their reliability.
 
-    Predictions with ``std`` are taken as Gaussian; without it they are values, and agreement is a
-    matter of yes or no. ``lower`` and ``upper`` are intervals meant to contain ``coverage``; where
-    they are given, it is they that are judged. ``required`` is the agreement that is asked for.
+    Args:
+        table: File or DataFrame with the predictions and what was observed.
+        truth: The column of observed values.
+        mean: The column of predictions.
+        std: The column of their standard deviations. Predictions with one are taken as Gaussian;
+            without it they are values, and agreement is a matter of yes or no.
+        lower, upper: Columns of intervals; where they are given, it is they that are judged.
+        coverage: Share of the values that the intervals are meant to contain.
+        rule: When a prediction and an observed value agree, as words or as a rule.
+        required: The agreement that is asked for.
+        encoding, delimiter, decimal: Of a CSV file; detected unless given.
     """
     agreed = _rule(rule)
     if (lower is None) != (upper is None):

@@ -26,10 +26,10 @@ _BOTH = "Reliable and useful"
 _WEAK = 0.1
 
 RULE = (
-    "Intervals hold if the coverages that the data allow (the exact 95 % range) reach the stated "
-    "one and exclude twice as many misses as stated. They do not hold if the whole range is below "
-    "the stated coverage. In all other cases there are too few rows to tell. A shortfall of less "
-    "than one percentage point is not counted."
+    "Intervals hold if the coverages that the data allow (the exact 95 % range) exclude twice as "
+    "many misses as stated, and reach the stated coverage or miss it by less than one percentage "
+    "point. They do not hold if the whole range lies further below. In all other cases there are "
+    "too few rows to tell."
 )
 
 QUARTILES = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
@@ -103,7 +103,7 @@ def reliability(found: Assessment) -> Reliability:
     'too few rows'
     """
     stated, (low, high) = found.coverage, found.covered_range
-    if high < stated and stated - found.covered > NEGLIGIBLE:
+    if high < stated - NEGLIGIBLE:
         belief: Belief = "does not hold"
     elif low >= least_coverage(stated):
         belief = "holds"
@@ -153,11 +153,11 @@ class Use:
         """The finding, as the end of a sentence."""
         if self.ratio <= _USEFUL and self.excess > _EXCESS:
             return (
-                f"are {percent(1 - self.ratio, 0)} narrower than without a model, but "
+                f"are {_saved(self.ratio)} narrower than without a model, but "
                 f"{percent(self.excess, 0)} wider than those of a linear model"
             )
         if self.ratio <= _USEFUL:
-            return f"are {percent(1 - self.ratio, 0)} narrower than without a model{self._beside()}"
+            return f"are {_saved(self.ratio)} narrower than without a model{self._beside()}"
         if self.ratio < 1:
             return "are hardly narrower than without a model"
         return "are no narrower than without a model"
@@ -173,6 +173,11 @@ class Use:
             f"Width in units of {printable(target)}: mean {number(self.mean_width)}, median "
             f"{number(self.median_width)}; without a model {number(self.without_model)}{linear}."
         )
+
+
+def _saved(ratio: float) -> str:
+    """What is saved of a width; never all of it."""
+    return percent(1 - ratio, 0) if ratio >= 0.005 else "over 99 %"
 
 
 def use_of(found: Assessment, *, linear: float | None = None) -> Use:

@@ -1,13 +1,341 @@
-"""The shift study: how it is set up, and what belongs to it."""
+"""The shift study: its tables and figures, how it is set up, and what belongs to it."""
 
-from accord.paper.shift.answers import CONTROLS, GROUP, answered
-from accord.paper.shift.families import CONTROLLED, FAMILIES, MOMENTS, ROWS, STOCKS, TEST_ROWS
-from accord.paper.shift.methods import ACCORD, KERNEL_ROWS, NATURAL_TREES, TREES, methods
-from accord.paper.shift.shown import figures, tables
-from accord.paper.shift.verdicts import NAME, beyond
-from accord.paper.study import Group, Protocol, Study, StudyModel
+from collections.abc import Callable, Sequence
+from math import nan
 
-__all__ = ["STUDY"]
+import numpy as np
+
+from accord._types import Floats, Indices
+from accord.paper.results import MeanOverSplits, Results
+from accord.paper.sets import title
+from accord.paper.shift.answers import CONTROLS, GROUP, RETAINED, SHIFT, answered
+from accord.paper.shift.families import (
+    CONTROLLED,
+    FAMILIES,
+    MOMENTS,
+    RANDOM,
+    ROWS,
+    SHIFTS,
+    STOCKS,
+    TEST_ROWS,
+)
+from accord.paper.shift.methods import (
+    ACCORD,
+    BOOSTING,
+    DEEP,
+    GLOBAL,
+    KERNEL_ROWS,
+    LOCAL,
+    MARGINAL,
+    NATURAL_TREES,
+    PROCESS,
+    TREES,
+    methods,
+)
+from accord.paper.shift.verdicts import COVERED, NAME, beyond, compared, records, values
+from accord.paper.study import Drawing, Group, Protocol, Source, Study, StudyModel
+from accord.paper.tables import Entry, ResultColumn, ResultTable
+
+__all__ = ["STUDY", "figures", "tables"]
+
+Statistic = Callable[[Sequence[float]], float]
+_ALL = "all shifts"
+
+
+def _mean(found: Sequence[float]) -> float:
+    return float(np.mean(found))
+
+
+def _median(found: Sequence[float]) -> float:
+    return float(np.median(found))
+
+
+def _covering(found: Sequence[float]) -> float:
+    """The share of splits on which intervals hold."""
+    return float(np.mean(np.array(found) >= COVERED))
+
+
+# heading, measure, how splits are summed up
+_SCORES: tuple[tuple[str, str, Statistic], ...] = (
+    ("NLL", "nll", _median),
+    ("CRPS", "crps", _median),
+    ("interval score", "interval_score", _median),
+    ("covers at 50 %", "coverage50", _mean),
+    ("at 90 %", "coverage90", _mean),
+    ("at 95 %", "coverage95", _mean),
+    ("splits ≥ 85 % at 90 %", "coverage90", _covering),
+    ("width at 90 %", "width90", _median),
+    ("AUROC", "auroc", _mean),
+    ("retention", "retention", _mean),
+    ("seconds", "seconds", _mean),
+)
+_SCORES_NOTE = (
+    "Medians over splits of NLL, CRPS (by 50 quantiles), interval score and width, means of the "
+    "others. CRPS, scores and widths in standard deviations of the training targets. AUROC: how "
+    "well the predicted deviation tells a method's own largest fifth of errors; 0.5 is chance. "
+    "Retention: mean error of the surest rows over that of all, averaged over the shares kept; "
+    "1 is chance, lower is better."
+)
+
+
+def tables(results: Results) -> list[ResultTable]:
+    """The scores, by family, paired, the controls, and every split."""
+    return [
+        _scores(results, "shift-scores", "Under shift", SHIFTS, _ALL),
+        _scores(results, "shift-random", "On random rows", (RANDOM,), RANDOM),
+        _by_family(results),
+        _coverage_by_family(results),
+        _paired(results),
+        _controls(results),
+        _splits(results),
+    ]
+
+
+def _names() -> tuple[str, ...]:
+    return tuple(method.name for method in methods())
+
+
+def _entry(found: Sequence[float], statistic: Statistic, at: tuple[str, str, str, str]) -> Entry:
+    """A number over splits; ``at`` is the set, the measure, the method and the family."""
+    dataset, measure, method, family = at
+    estimate = MeanOverSplits(statistic(found), nan, len(found)) if found else None
+    return Entry(dataset, measure, Source(NAME, method, family), estimate, None)
+
+
+def _scores(
+    results: Results, name: str, words: str, families: Sequence[str], family: str
+) -> ResultTable:
+    columns = []
+    for heading, measure, statistic in _SCORES:
+        entries = [
+            _entry(
+                list(values(results, method, measure, families).values()),
+                statistic,
+                ("all sets", _measured(measure, statistic), method, family),
+            )
+            for method in _names()
+        ]
+        columns.append(ResultColumn(heading, tuple(entries)))
+    n = len(values(results, ACCORD, "nll", families))
+    heading = f"{words}, {n} splits"
+    return ResultTable(name, heading, _SCORES_NOTE, "method", _names(), tuple(columns))
+
+
+def _measured(measure: str, statistic: Statistic) -> str:
+    return f"splits_{measure}" if statistic is _covering else measure
+
+
+def _by_family(results: Results) -> ResultTable:
+    rivals = tuple(name for name in _names() if name != ACCORD)
+    columns = []
+    for family in FAMILIES:
+        ours = values(results, ACCORD, "nll", [family])
+        entries = []
+        for method in rivals:
+            theirs = values(results, method, "nll", [family])
+            gaps = [theirs[place] - ours[place] for place in theirs]
+            entries.append(_entry(gaps, _median, ("all sets", "nll_difference", method, family)))
+        columns.append(ResultColumn(f"{family} ({len(ours)})", tuple(entries)))
+    return ResultTable(
+        "shift-families",
+        "NLL above the default's, by family of shift",
+        "Median over splits of the method's NLL less the default's; in brackets, the splits. "
+        "Above 0 the default is better. It rehearses outliers, tails and gaps on its training "
+        "rows, and never clusters, groups or time.",
+        "method",
+        rivals,
+        tuple(columns),
+    )
+
+
+def _coverage_by_family(results: Results) -> ResultTable:
+    columns = [
+        ResultColumn(
+            family,
+            tuple(
+                _entry(
+                    list(values(results, method, "coverage90", [family]).values()),
+                    _mean,
+                    ("all sets", "coverage90", method, family),
+                )
+                for method in _names()
+            ),
+        )
+        for family in FAMILIES
+    ]
+    return ResultTable(
+        "shift-coverage",
+        "Coverage of 90 % intervals, by family of shift",
+        "Mean over splits.",
+        "method",
+        _names(),
+        tuple(columns),
+    )
+
+
+def _paired(results: Results) -> ResultTable:
+    rivals = tuple(name for name in _names() if name != ACCORD)
+    headings = {"nll": "NLL", "crps": "CRPS", "interval_score": "interval score"}
+    columns = []
+    for measure, heading in headings.items():
+        found = [compared(results, ACCORD, method, measure) for method in rivals]
+        for part, words in (("median", "difference"), ("p_sets", "p")):
+            entries = [
+                Entry(
+                    "all sets",
+                    f"{measure}_{part}",
+                    Source(NAME, method, _ALL),
+                    MeanOverSplits(getattr(one, part), nan, one.n) if one else None,
+                    None,
+                )
+                for method, one in zip(rivals, found, strict=True)
+            ]
+            columns.append(ResultColumn(f"{heading}, {words}", tuple(entries)))
+    return ResultTable(
+        "shift-paired",
+        "The default less each method, under shift",
+        "Median over splits of the paired difference; below 0 the default is better. p: Wilcoxon's "
+        "signed-rank test, two-sided, on the sets' median differences.",
+        "method",
+        rivals,
+        tuple(columns),
+    )
+
+
+def _controls(results: Results) -> ResultTable:
+    columns = []
+    for control in CONTROLS:
+        source = Source(NAME, ACCORD, control)
+        entries = [
+            Entry(name, "growth", source, results.estimate(name, source, "growth"), None)
+            for name in CONTROLLED
+        ]
+        columns.append(ResultColumn(control, tuple(entries)))
+    return ResultTable(
+        "shift-controls",
+        "Negative controls: relative growth of the default's 90 % intervals",
+        f"The column of noise is shifted by {SHIFT:g} of its deviations. 0.05 is the most "
+        "that is allowed.",
+        "dataset",
+        tuple(title(name) for name in CONTROLLED),
+        tuple(columns),
+    )
+
+
+def _splits(results: Results) -> ResultTable:
+    """Every split: the NLL of the methods in question, and the default's coverage."""
+    places = list(records(results, ACCORD, tuple(FAMILIES)))
+    wanted = [(method, "nll", f"NLL: {method}") for method in (ACCORD, DEEP, GLOBAL, LOCAL)]
+    wanted += [(MARGINAL, "nll", "NLL: marginal"), (ACCORD, "coverage90", "accord covers at 90 %")]
+    columns = []
+    for method, measure, heading in wanted:
+        found = values(results, method, measure, tuple(FAMILIES))
+        entries = [
+            _entry([found[place]], _mean, (place[1], measure, method, _family(place)))
+            for place in places
+        ]
+        columns.append(ResultColumn(heading, tuple(entries)))
+    return ResultTable(
+        "shift-splits",
+        "Every split",
+        "In time, the moments are numbered.",
+        "set",
+        tuple(title(dataset) for _, dataset, _ in places),
+        tuple(columns),
+        {"family": tuple(map(_family, places))},
+    )
+
+
+def _family(place: tuple[str, str, int]) -> str:
+    """The family, and the moment if it is in time."""
+    family, _, split = place
+    return f"{family} {split + 1}" if family == "time" else family
+
+
+# those of the lines in figures; six can be told apart
+_DRAWN = (ACCORD, DEEP, GLOBAL, LOCAL, BOOSTING, PROCESS)
+
+
+def figures(results: Results) -> list[Drawing]:
+    """Coverage and width by distance, and errors by what is retained."""
+    if not records(results, ACCORD):
+        return []
+    return [_by_distance(results), _retention(results)]
+
+
+def _rows(results: Results, method: str, curve: str) -> Floats:
+    """A curve of all rows of all splits, one after the other."""
+    found = records(results, method, tuple(FAMILIES))
+    return np.concatenate([np.array(record.curves[curve]) for record in found.values()])
+
+
+def _deciles(results: Results) -> Indices:
+    """0 to 9 for each row of all splits, by its distance among the rows of its set.
+
+    Sets differ in how hard they are: all of them are in every decile.
+    """
+    distance = _rows(results, ACCORD, "distance")
+    found = records(results, ACCORD, tuple(FAMILIES))
+    names = [place[1] for place, record in found.items() for _ in record.curves["distance"]]
+    decile = np.empty(len(distance), dtype=np.intp)
+    for name in set(names):
+        own = np.flatnonzero(np.array(names) == name)
+        nearest_first = own[np.argsort(distance[own], kind="stable")]
+        decile[nearest_first] = np.arange(len(own)) * 10 // len(own)
+    return decile
+
+
+def _by_distance(results: Results) -> Drawing:
+    from accord import plots
+
+    decile = _deciles(results)
+    fig, (left, right) = plots.figure(1, 2, width=10.0, height=4.4)
+    deciles = np.arange(1, 11)
+    for number, method in enumerate(_DRAWN):
+        covered, width = (_rows(results, method, curve) for curve in ("covered", "width"))
+        look = {"label": method, "markersize": 4, **plots.method_look(number)}
+        look |= {"linewidth": 2.6 if method == ACCORD else 1.2}
+        left.plot(deciles, [100 * covered[decile == d].mean() for d in range(10)], **look)
+        right.plot(deciles, [np.median(width[decile == d]) for d in range(10)], **look)
+    left.axhline(90, color=plots.ink(left), alpha=0.6, linewidth=1)
+    where = "decile of distance to the training rows"
+    left.set(title="coverage of 90 % intervals, %", xlabel=where, ylim=(None, 100))
+    right.set(title="median width, deviations of the target", xlabel=where, yscale="log")
+    right.set_yticks([0.5, 1, 2, 5], ["0.5", "1", "2", "5"])
+    right.minorticks_off()
+    for ax in (left, right):
+        ax.set_xticks(deciles)
+    plots.legend(left, loc="lower left")
+    words = (
+        f"Coverage and median width of 90 % intervals by decile of distance, {len(decile):,} test "
+        "rows of all splits, random ones included; deciles are of each set's own rows, 1 is the "
+        "nearest"
+    )
+    return ("shift-distance", fig, words)
+
+
+def _retention(results: Results) -> Drawing:
+    from accord import plots
+
+    fig, [ax] = plots.figure(1, 1, height=4.2)
+    for number, method in enumerate(_DRAWN):
+        found = records(results, method)
+        line = np.mean([record.curves["retention"] for record in found.values()], axis=0)
+        look = {"label": method, "markersize": 4, **plots.method_look(number)}
+        look |= {"linewidth": 2.6 if method == ACCORD else 1.2}
+        ax.plot([100 * share for share in RETAINED], line, **look)
+    ax.axhline(1.0, color=plots.ink(ax), alpha=0.6, linewidth=1)
+    ax.set(
+        title="error of the rows that are kept, surest first",
+        xlabel="rows kept, %",
+        ylabel="mean error, in that of the method's rows",
+    )
+    plots.legend(ax, loc="best")
+    words = (
+        "Mean absolute error of the surest rows in that of all, against the share of rows kept; "
+        "mean over the shifted splits. A line at 1 says nothing"
+    )
+    return ("shift-retention", fig, words)
 
 
 # The sets of the quick protocol.

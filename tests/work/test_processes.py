@@ -1,0 +1,94 @@
+"""Processes of this machine do what this process would do."""
+
+import multiprocessing
+import os
+import signal
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from accord import PortfolioRegressor
+from accord.work import Here, Processes, Workers, local_workers
+
+
+@pytest.fixture(scope="module")
+def processes() -> Iterator[Processes]:
+    with Processes(2, "accord.work") as workers:
+        yield workers
+
+
+def inverse(value: float) -> float:
+    return 1 / value
+
+
+def threads() -> int:
+    return torch.get_num_threads()
+
+
+def ended() -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def outcomes(workers: Workers) -> list[tuple[int, float | None, str]]:
+    found = workers.run(inverse, [(4.0,), (0.0,), (2.0,)])
+    return sorted((number, value, type(error).__name__) for number, value, error in found)
+
+
+def test_values_and_errors_are_those_of_this_process(processes: Processes) -> None:
+    assert outcomes(processes) == outcomes(Here())
+
+
+def test_each_has_one_thread(processes: Processes) -> None:
+    assert [value for _, value, _ in processes.run(threads, [()] * 4)] == [1] * 4
+
+
+def test_calls_are_taken_when_somebody_is_free(processes: Processes) -> None:
+    taken: list[int] = []
+
+    def calls() -> Iterator[tuple[float]]:
+        for number in range(6):
+            taken.append(number)
+            yield (1.0,)
+
+    for done, _ in enumerate(processes.run(inverse, calls()), 1):
+        assert len(taken) <= done + processes.count
+
+
+def test_a_process_that_is_lost_is_named() -> None:
+    with (
+        Processes(1, "accord.work") as workers,
+        pytest.raises(MemoryError, match="one was ended from outside"),
+    ):
+        list(workers.run(ended, [()]))
+
+
+def test_they_end_with_the_block() -> None:
+    before = set(multiprocessing.active_children())
+    with Processes(2, "accord.work") as workers:
+        own = set(multiprocessing.active_children()) - before
+        list(workers.run(inverse, [(1.0,)]))
+    for process in own:
+        process.join(30)
+    assert len(own) == 2
+    assert not any(process.is_alive() for process in own)
+
+
+@pytest.mark.parametrize(("n_jobs", "kind"), [(None, Here), (1, Here), (2, Processes)])
+def test_n_jobs(n_jobs: int | None, kind: type) -> None:
+    with local_workers(None, n_jobs, module="accord.work") as workers:
+        assert isinstance(workers, kind)
+
+
+def test_a_portfolio_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(PortfolioRegressor.fit.__globals__["_PROCESS_ROWS"], "quick", 0)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=60)
+    one, other = (
+        PortfolioRegressor(effort="quick", n_jobs=n_jobs, random_state=0).fit(X, y)
+        for n_jobs in (None, 2)
+    )
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
+    assert [e.nll for e in one.leaderboard_] == [e.nll for e in other.leaderboard_]
