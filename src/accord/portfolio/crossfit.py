@@ -247,7 +247,7 @@ class Clock:
 
     def shifting(self, n_models: int) -> Listener:
         """A listener for one of some models on the shifted parts."""
-        before = max(self._told, 1 - _SHIFTING)
+        before = max(self._shown, 1 - _SHIFTING)
         return self._between(before, before + _SHIFTING / n_models)
 
     def shifted(self, n_done: int, n_models: int) -> None:
@@ -257,7 +257,7 @@ class Clock:
     def finish(self) -> None:
         self._tell(1.0)
 
-    _told = 0.0
+    _shown = 0.0
 
     def _between(self, before: float, after: float) -> Listener:
         def listen(report: EpochReport) -> None:
@@ -266,5 +266,5 @@ class Clock:
         return listen
 
     def _tell(self, share: float) -> None:
-        self._told = min(max(self._told, share), 1.0)
-        self.progress(self._told, "Training")
+        self._shown = min(max(self._shown, share), 1.0)
+        self.progress(self._shown, "Training")

@@ -53,7 +53,7 @@ from accord.portfolio.folds import (
 from accord.portfolio.local import (
     SHIFTED_ROWS,
     UNUSUAL_SHARE,
-    Evidence,
+    HeldOutEvidence,
     choose_tolerance,
     feature_weights,
     growth_at,
@@ -326,7 +326,7 @@ class PortfolioRegressor(DistributionalRegressor):
         self.feature_weight_ = feature_weights(changes)
         self.growth_ = growth_of(table.x, table.y, self.feature_weight_)
         used = held_out_rows(table, parts)
-        usual = Evidence(
+        usual = HeldOutEvidence(
             predictions,
             table.y[used],
             table.weight[used],
@@ -363,7 +363,9 @@ class PortfolioRegressor(DistributionalRegressor):
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
 
-    def _shifted(self, units: PortfolioUnits, changes: Floats) -> list[tuple[Indices, Evidence]]:
+    def _shifted(
+        self, units: PortfolioUnits, changes: Floats
+    ) -> list[tuple[Indices, HeldOutEvidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
         table, seed = units.table, units.seed
         if len(table) < SHIFTED_ROWS:
@@ -381,7 +383,9 @@ class PortfolioRegressor(DistributionalRegressor):
             near = at_most(part.train, _GROWTH_ROWS, seed)
             growth = growth_of(table.x[near], table.y[near], self.feature_weight_)
             growths = growth_at(growth, growth(table.x[test]))
-            found.append((test, Evidence(predictions, table.y[test], table.weight[test], *growths)))
+            found.append(
+                (test, HeldOutEvidence(predictions, table.y[test], table.weight[test], *growths))
+            )
         return found
 
     def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:
@@ -393,12 +397,14 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _evidence(
         self, table: TrainingTable, rows: Indices, fold: int, put: Sequence[Blank]
-    ) -> Evidence:
+    ) -> HeldOutEvidence:
         """Measured rows as the models of one fold predict them with some blanks put in."""
         rows = rows[table.measured[rows]]
         x = blanked(table.x[rows], put)
         growths = growth_at(self.growth_, self.growth_(x))
-        return Evidence(self._predictions(x, fold), table.y[rows], table.weight[rows], *growths)
+        return HeldOutEvidence(
+            self._predictions(x, fold), table.y[rows], table.weight[rows], *growths
+        )
 
     def _predictive(self, X: Floats) -> Distribution:
         return self._answer(X)[0]

@@ -31,7 +31,7 @@ from accord.portfolio.folds import Part, at_most, shifted_parts
 from accord.portfolio.local import (
     SHIFTED_ROWS,
     UNUSUAL_SHARE,
-    Evidence,
+    HeldOutEvidence,
     choose_tolerance,
     feature_weights,
     growth_at,
@@ -113,7 +113,7 @@ class Residuals:
         predictions = self._networks(rows, error, seed)
         self._widen(rows, error, predictions, elsewhere, seed)
 
-        def evidence(own: Indices, fold: int, put: Sequence[Blank]) -> Evidence:
+        def evidence(own: Indices, fold: int, put: Sequence[Blank]) -> HeldOutEvidence:
             x, mean = blanked(rows.x[own], put), unknowing(own, fold, put)
             return self._evidence(
                 [member.model for member in self.members_],
@@ -230,7 +230,7 @@ class Residuals:
         """Sets what widens predictions away from the data, and the levels of intervals."""
         self.feature_weight_ = feature_weights(rows.changes)
         self.growth_ = growth_of(rows.x, rows.y, self.feature_weight_)
-        usual = Evidence(
+        usual = HeldOutEvidence(
             predictions,
             rows.y,
             np.ones(len(rows.y)),
@@ -247,7 +247,7 @@ class Residuals:
 
     def _shifted(
         self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
-    ) -> list[Evidence]:
+    ) -> list[HeldOutEvidence]:
         """Parts unlike the rest, by a model and networks that had seen none of them."""
         if len(rows.y) < SHIFTED_ROWS:
             return []
@@ -274,14 +274,16 @@ class Residuals:
         growth: Growth,
         rows: tuple[Floats, Floats, Floats],
         fold: int,
-    ) -> Evidence:
+    ) -> HeldOutEvidence:
         """Rows, as features, targets and predictions, with the scales of one fold's networks."""
         x, y, mean = rows
         predictions = [
             Prediction.of(member, self._components(model, x, mean[None], fold), self.scale_)
             for member, model in zip(self.members_, models, strict=True)
         ]
-        return Evidence(predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean))
+        return HeldOutEvidence(
+            predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean)
+        )
 
 
 def _weighed(member: Member, weight: float) -> Member:
