@@ -9,6 +9,14 @@ sys.path[:0] = [str(HERE / "_extensions"), str(HERE.parent / "src")]
 # One thread, as in the tests: small networks are no faster with more.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
+import numpy.typing  # noqa: E402
+import pandas as pd  # noqa: E402
+
+# The reference names these as users do: numpy's union has a dozen private parts, and pandas 2 tells
+# in which file its frames are defined.
+numpy.typing.ArrayLike = type("ArrayLike", (), {"__module__": "numpy.typing"})
+pd.DataFrame.__module__ = pd.Series.__module__ = "pandas"
+
 from accord import __version__  # noqa: E402
 
 project = "Accord"

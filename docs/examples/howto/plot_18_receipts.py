@@ -25,7 +25,7 @@ for row in range(2):
     print(receipts.text(row), end="\n\n")
 
 # %%
-# As numbers: shares of the variance, which add up to 1. Noise stays whatever you do;
+# As numbers: shares of the variance, which add up to 1. Noise stays;
 # disagreement and distance shrink with more rows like this one.
 
 shares = pd.DataFrame(receipts.shares, index=["3rd floor", "30th floor"])

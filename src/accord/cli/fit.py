@@ -119,7 +119,7 @@ _ROLES = {
     "--max-rows",
     at_least=20,
     default=1_000_000,
-    about="Of a larger file, train on a random sample of so many rows.",
+    about="Of a larger file, train on a random sample of this many rows.",
 )
 @click.option(
     "--resume/--no-resume",

@@ -226,7 +226,7 @@ scheduler = click.option(
 )
 workers = count(
     "--workers",
-    about="Work on so many processes of this machine, one thread each, as a Dask cluster.",
+    about="Use this many processes of this machine, one thread each, as a Dask cluster.",
 )
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from io import BytesIO, StringIO
 from os import PathLike
@@ -60,8 +60,9 @@ def figure(
     size = (width, height if height is not None else slope * width / cols * rows + 0.4)
     check_positive("height", size[1])
     with rc_context(RC):
-        layout = _tight_layout()() if rows * cols == 1 else "constrained"
-        fig = _figure_class()(figsize=size, layout=layout)
+        fig = _figure_class()(figsize=size, layout="constrained")
+        if rows * cols == 1:
+            fig.set_layout_engine(_tight_layout()())
         axes = fig.subplots(rows, cols, squeeze=False)
     named = [*titles, *[""] * (rows * cols - len(titles))]
     return fig, [dress(ax, title) for ax, title in zip(axes.flat, named, strict=True)]
@@ -144,7 +145,8 @@ def to_svg(fig: "Figure", *, alt: str = "", prefix: str | None = None) -> str:
         try:
             for patch in patches:
                 patch.set_visible(False)
-            FigureCanvasSVG(fig).print_svg(stream, metadata={"Date": None})
+            write: Callable[..., None] = FigureCanvasSVG(fig).print_svg  # untyped there
+            write(stream, metadata={"Date": None})
         finally:
             fig.set_canvas(shown_on)
             for patch, look in zip(patches, looks, strict=True):

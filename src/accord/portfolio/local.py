@@ -22,6 +22,7 @@ import numpy as np
 from accord._types import Floats
 from accord.portfolio.blend import LocalTolerance, Prediction, blend_log_density
 from accord.portfolio.components import mean_score
+from accord.splits import groups_of_copies
 from accord.trust import Growth
 
 # Rows among which neighbours are sought.
@@ -81,6 +82,16 @@ class Evidence:
             self.growth[rows],
             self.beyond[rows],
         )
+
+
+def growth_of(x: Floats, y: Floats, feature_weight: Floats) -> Growth:
+    """Distance to some rows, of which copies count once; (N, d), (N,) and (d,)."""
+    return Growth().fit(
+        x,
+        feature_weight=feature_weight,
+        copies=groups_of_copies(x, y),
+        max_references=REFERENCES,
+    )
 
 
 def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:

@@ -29,19 +29,18 @@ from accord.portfolio.blend import Member, Prediction, distribution_of, with_com
 from accord.portfolio.components import Components, calibrated
 from accord.portfolio.folds import Part, at_most, shifted_parts
 from accord.portfolio.local import (
-    REFERENCES,
     SHIFTED_ROWS,
     UNUSUAL_SHARE,
     Evidence,
     choose_tolerance,
     feature_weights,
     growth_at,
+    growth_of,
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import ScaledRows, TargetScale, resolution
-from accord.splits import groups_of_copies
 from accord.trust import Growth, Proximity
 
 _RECIPES = (
@@ -230,7 +229,7 @@ class Residuals:
     ) -> None:
         """Sets what widens predictions away from the data, and the levels of intervals."""
         self.feature_weight_ = feature_weights(rows.changes)
-        self.growth_ = self._growth(rows.x, rows.y)
+        self.growth_ = growth_of(rows.x, rows.y, self.feature_weight_)
         usual = Evidence(
             predictions,
             rows.y,
@@ -245,14 +244,6 @@ class Residuals:
         # rounding may put a probability just above 1
         self.levels_ = np.sort(np.clip(np.abs(2 * np.asarray(held_out.cdf(rows.y)) - 1), 0.0, 1.0))
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
-
-    def _growth(self, x: Floats, y: Floats) -> Growth:
-        return Growth().fit(
-            x,
-            feature_weight=self.feature_weight_,
-            copies=groups_of_copies(x, y),
-            max_references=REFERENCES,
-        )
 
     def _shifted(
         self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
@@ -270,7 +261,7 @@ class Residuals:
         return [
             self._evidence(
                 models,
-                self._growth(rows.x[part.train], rows.y[part.train]),
+                growth_of(rows.x[part.train], rows.y[part.train], self.feature_weight_),
                 (rows.x[part.test], rows.y[part.test], mean),
                 fold,
             )

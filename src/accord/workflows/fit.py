@@ -97,8 +97,8 @@ class FitResult:
 
     def by_distance(self) -> list[RowGroup]:
         """Coverage and width from rows near the training rows to those furthest from them."""
-        titles = [f"{group} of {_DISTANCES}" for group in range(1, _DISTANCES + 1)]
-        return self.held_out.groups(self.distances, titles)
+        titles = (f"{group} of {_DISTANCES}" for group in range(1, _DISTANCES + 1))
+        return self.held_out.groups(self.distances, tuple(titles))
 
     def columns(self) -> list[DescribedColumn]:
         """What was found in each column and what was done with it."""
