@@ -94,6 +94,13 @@ def test_labels_stay_inside_the_figure(values) -> None:
     assert ax.get_position().width > 0.6
 
 
+def test_an_axis_of_categories_is_laid_out() -> None:
+    fig, (ax,) = plots.figure(width=4.0, height=2.5)
+    ax.barh(["a rather long name", "b"], [1.0, 2.0])
+    plots.to_svg(fig)
+    assert 0 < ax.get_tightbbox().transformed(fig.transFigure.inverted()).x0 < 0.05
+
+
 def test_ids_of_figures_do_not_clash() -> None:
     one, other = plots.to_svg(drawn()), plots.to_svg(plots.figure()[0])
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (one, other)]

@@ -104,7 +104,8 @@ def _tight_layout() -> type["LayoutEngine"]:
 
 
 def _ticks(ax: "Axes") -> list[list[float]]:
-    return [ax.get_xticks().tolist(), ax.get_yticks().tolist()]
+    # those of categories are a list, all others an array
+    return [list(ax.get_xticks()), list(ax.get_yticks())]
 
 
 def _fill(fig: "Figure", ax: "Axes") -> None:

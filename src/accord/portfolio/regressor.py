@@ -259,7 +259,7 @@ class PortfolioRegressor(DistributionalRegressor):
             idle = ~columns_that_matter(table, parts, seed=seed)
         self.left_out_ = np.flatnonzero(idle)
         if len(self.left_out_):
-            words = "columns is" if len(self.left_out_) == 1 else "columns are"
+            words = "features is" if len(self.left_out_) == 1 else "features are"
             self._note(
                 f"{len(self.left_out_)} of {len(idle)} {words} left out: held-out rows are "
                 "predicted as well without."
