@@ -209,6 +209,16 @@ def test_the_same_features_with_another_target_are_no_copy() -> None:
     assert len(np.unique(groups_of_copies(x, np.arange(10.0)))) == 10
 
 
+def test_copies_are_found_in_tables_longer_than_are_compared_at_a_time() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20_000, 2))
+    rows = np.concatenate([np.arange(20_000), rng.integers(0, 20_000, 15_000)])
+    found = groups_of_copies(X[rows], X[rows, 0])
+    _, by_first = np.unique(found, return_index=True)
+    assert len(by_first) == 20_000
+    np.testing.assert_array_equal(rows[by_first][found], rows)
+
+
 def test_few_values_are_no_copies() -> None:
     """A table of two yes-or-no columns has alike rows by chance: each is its own."""
     x, y = rng.integers(0, 2, size=(200, 2)).astype(float), np.ones(200)

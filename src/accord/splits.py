@@ -301,6 +301,10 @@ class TailSplit:
         return len(_chosen(self.features, X))
 
 
+# Neighbours in the order of their bytes are compared so many at a time.
+_COMPARED_ROWS = 16_384
+
+
 def groups_of_copies(X: Any, y: ArrayLike, *, n_parts: int = 5) -> Indices:
     """A number per row, the same for rows that repeat each other in features and target.
 
@@ -340,7 +344,14 @@ def _alike_in_array(X: ArrayLike, y: Floats) -> Indices:
     """Rows numbered in the order of their bytes."""
     table = np.ascontiguousarray(np.column_stack([X, y]))
     rows = table.view(np.dtype((np.void, table.dtype.itemsize * table.shape[1]))).ravel()
-    return np.asarray(np.unique(rows, return_inverse=True)[1], dtype=np.intp)
+    # as np.unique has it, which takes a sorted copy of the table
+    order, first = np.argsort(rows), np.ones(len(rows), bool)
+    for start in range(1, len(rows), _COMPARED_ROWS):
+        part = rows[order[start - 1 : start + _COMPARED_ROWS]]
+        first[start : start + _COMPARED_ROWS] = part[1:] != part[:-1]
+    group = np.empty(len(rows), np.intp)
+    group[order] = np.cumsum(first) - 1
+    return group
 
 
 class Shift(NamedTuple):

@@ -1,11 +1,12 @@
 """The page and the README's table: the numbers that the reproduction has written, and no others."""
 
+import json
 from pathlib import Path
 
 import pytest
 from invented import invented
 
-from accord.paper import STUDIES, claim_grid, group_sentences, study_named
+from accord.paper import STUDIES, claim_grid, claim_groups, group_sentences, study_named
 from accord.paper.claims import JudgedClaim
 from accord.paper.page import END, START, markdown_page, results_table, update_readme
 from accord.paper.records import Cell
@@ -54,6 +55,20 @@ def test_a_readme_without_markers_is_refused(folder: Path, tmp_path: Path) -> No
     assert readme.read_text() == "nothing"
 
 
+def test_the_readme_counts_the_verdicts_that_were_found() -> None:
+    root = Path(__file__).parents[2]
+    claims = json.loads((root / "results" / "summary.json").read_text("utf-8"))["claims"]
+    printed, smoothed = (
+        [claims[name][o] for o in ("holds", "does not hold", "undecided")]
+        for name in ("as printed", "smoothed")
+    )
+    expected = (
+        f"Of {sum(printed)}, {printed[0]} hold as printed, {printed[1]} do not and {printed[2]} "
+        f"are undecided; smoothed by the tolerance {smoothed[0]}, {smoothed[1]} and {smoothed[2]}."
+    )
+    assert expected in " ".join((root / "README.md").read_text("utf-8").split())
+
+
 def outcome_of(results: Results) -> Reproduction:
     parts = tuple(
         StudyResult(
@@ -76,6 +91,14 @@ class TestPage:
     def test_every_claim_is_judged_under_both_predictives(self) -> None:
         for row in claim_grid(outcome_of(invented()).claims):
             assert [v.predictive for v in row.verdicts if v] == ["as printed", "smoothed"]
+
+    def test_groups_hold_the_whole_grid(self) -> None:
+        outcome = outcome_of(invented())
+        groups = claim_groups(outcome.parts)
+        assert [row for group in groups for row in group.rows] == claim_grid(outcome.claims)
+        for group, sentence in zip(groups, group_sentences(outcome.parts), strict=True):
+            assert sentence.startswith(f"{group.where}. {group.asks} As printed, ")
+            assert sentence.endswith(f"; smoothed, {group.holding[1]}.")
 
     def test_sentences_count(self) -> None:
         def verdict(claim: str, predictive: str, outcome: str) -> JudgedClaim:

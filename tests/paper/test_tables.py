@@ -86,6 +86,15 @@ def test_the_lowest_is_bold_on_both_sides() -> None:
     assert "| **1.00 ± 0.00†** |" in boston
 
 
+def test_numbers_that_are_compared_have_equally_many_decimals() -> None:
+    def nll(cell: Cell) -> float:
+        return 0.0987 if cell.source.method == "PBP" else 0.141
+
+    table = named("table1", "table1-nll", invented(nll))
+    shown = [both(table, "Kin8nm", name)[0].rstrip("†") for name in ("PBP", "Deep Ensembles")]
+    assert shown == ["0.0987 ± 0.0023", "0.1410 ± 0.0023"]
+
+
 def test_shift_columns() -> None:
     table = named("table3", "table3-shifts", invented())
     assert both(table, "Yacht", "of the mean") == ["1.00 ± 0.00", "0.26"]

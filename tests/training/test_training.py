@@ -76,6 +76,15 @@ def test_dropout_has_a_stream_per_member():
     np.testing.assert_allclose(both.parameters[0][1], second.parameters[0][0], atol=1e-12)
 
 
+def test_batches_gathered_ahead_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    architecture = Architecture(3, (8,), 2, dropout=0.3, input_dropout=True)
+    (ahead,) = train([make_task()], architecture, OBJECTIVE, SETTINGS)
+    monkeypatch.setattr("accord.training.loop._GATHER_BYTES", 1)  # one step at a time
+    (singly,) = train([make_task()], architecture, OBJECTIVE, SETTINGS)
+    for one, other in zip(ahead.parameters, singly.parameters, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_slices_within_a_byte_budget_change_nothing():
     tasks = [make_task(seeds=(i,)) for i in range(6)]
     whole = train(tasks, ARCHITECTURE, OBJECTIVE, SETTINGS)

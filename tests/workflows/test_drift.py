@@ -111,3 +111,11 @@ def test_copies_of_rows_do_not_make_a_drift() -> None:
         for _ in range(100)
     ]
     assert np.mean(calls) <= 0.05
+
+
+def test_few_training_rows_do_not_know_how_many_are_unusual() -> None:
+    few, many = (TableProfile(pd.DataFrame({"x": np.linspace(0, 1, n)})) for n in (25, 2_000))
+    rows = pd.DataFrame({"x": np.linspace(0, 1, 2_000)})
+    unusual = np.arange(2_000) < 300
+    assert not measure_drift(rows, few, unusual=unusual).any
+    assert measure_drift(rows, many, unusual=unusual).any

@@ -14,7 +14,7 @@ import numpy as np
 
 from accord._types import Bools, Floats, Indices
 from accord.portfolio.blend import LocalTolerance
-from accord.portfolio.local import FARTHEST_TARGET, LEAST_RELEVANCE, Evidence
+from accord.portfolio.local import FARTHEST_TARGET, LEAST_RELEVANCE, HeldOutEvidence
 
 # Features and the values that they have where nothing is known, (k,) each.
 Blank = tuple[Indices, Floats]
@@ -34,7 +34,7 @@ class Blanks:
     """How much wider rows are whose features say nothing.
 
     ``together`` is the spread of rows that have all of them: what one column does not tell, another
-    one may have told, so that it can be more than the sum. Of rows with some, (k − 1) / (B − 1) of
+    one may have said, so that it can be more than the sum. Of rows with some, (k − 1) / (B − 1) of
     its variance is the least.
 
     **Shape**: spread (B,); each of features and values (k,).
@@ -89,7 +89,7 @@ class Blanks:
 def learn_blanks(
     blanks: Sequence[Blank],
     rows: Sequence[Indices],
-    evidence: Callable[[Indices, int, Sequence[Blank]], Evidence],
+    evidence: Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence],
     tolerance: LocalTolerance,
 ) -> Blanks:
     """The spread of each blank, and of all of them together.
@@ -123,7 +123,7 @@ def blanked(x: Floats, blanks: Sequence[Blank]) -> Floats:
     return rows
 
 
-def _best_spread(parts: Sequence[Evidence], tolerance: LocalTolerance) -> float:
+def _best_spread(parts: Sequence[HeldOutEvidence], tolerance: LocalTolerance) -> float:
     def score(spread: float) -> float:
         wider = [replace(part, beyond=np.hypot(part.beyond, spread)) for part in parts]
         return float(

@@ -2,7 +2,7 @@
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from accord.portfolio.components import DEGREES, Calibration, Components, calibr
 from accord.portfolio.folds import Part
 from accord.portfolio.models import Model, model_for
 from accord.portfolio.recipes import NetworkRecipe, Recipe
-from accord.portfolio.targets import ScaledRows, TargetScale, alone_far_out
+from accord.portfolio.targets import ScaledRows, TargetScale, alone_far_out, resolution
 from accord.training import EpochReport, Listener
 
 # Calibration is chosen on at most so many rows: more say little more.
@@ -51,6 +51,16 @@ class TrainingTable:
     tolerance: Floats | None = None
     lower: Floats | None = None
     upper: Floats | None = None
+
+    @staticmethod
+    def of(x: Floats, y: Floats, weight: Floats, known: Mapping[str, Floats]) -> "TrainingTable":
+        """Rows with what is known of single targets, each (N, 1), by its name."""
+        tolerance, lower, upper = (
+            known[name][:, 0] if name in known else None for name in ("tolerance", "lower", "upper")
+        )
+        measured = np.ones(len(y), bool) if lower is None else np.asarray(lower == upper)
+        rounding = resolution(y[measured]) / 2
+        return TrainingTable(x, y, weight, measured, rounding, tolerance, lower, upper)
 
     def __len__(self) -> int:
         return len(self.y)
@@ -237,7 +247,7 @@ class Clock:
 
     def shifting(self, n_models: int) -> Listener:
         """A listener for one of some models on the shifted parts."""
-        before = max(self._told, 1 - _SHIFTING)
+        before = max(self._shown, 1 - _SHIFTING)
         return self._between(before, before + _SHIFTING / n_models)
 
     def shifted(self, n_done: int, n_models: int) -> None:
@@ -247,7 +257,7 @@ class Clock:
     def finish(self) -> None:
         self._tell(1.0)
 
-    _told = 0.0
+    _shown = 0.0
 
     def _between(self, before: float, after: float) -> Listener:
         def listen(report: EpochReport) -> None:
@@ -256,5 +266,5 @@ class Clock:
         return listen
 
     def _tell(self, share: float) -> None:
-        self._told = min(max(self._told, share), 1.0)
-        self.progress(self._told, "Training")
+        self._shown = min(max(self._shown, share), 1.0)
+        self.progress(self._shown, "Training")

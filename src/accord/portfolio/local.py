@@ -22,6 +22,7 @@ import numpy as np
 from accord._types import Floats
 from accord.portfolio.blend import LocalTolerance, Prediction, blend_log_density
 from accord.portfolio.components import mean_score
+from accord.splits import groups_of_copies
 from accord.trust import Growth
 
 # Rows among which neighbours are sought.
@@ -49,7 +50,7 @@ LEAST_RELEVANCE = 0.05
 
 
 @dataclass(frozen=True)
-class Evidence:
+class HeldOutEvidence:
     """Held-out rows, their predictions, and how far they are from what the models had seen."""
 
     predictions: Sequence[Prediction]
@@ -69,18 +70,28 @@ class Evidence:
         local = first.local(tolerance, self.growth, self.beyond)
         return float(np.mean(local / np.maximum(first.std, 1e-12)))
 
-    def thinned(self, seed: int) -> "Evidence":
+    def thinned(self, seed: int) -> "HeldOutEvidence":
         """A random subset where there are many rows."""
         if len(self.y) <= _ROWS:
             return self
         rows = np.sort(np.random.default_rng(seed).permutation(len(self.y))[:_ROWS])
-        return Evidence(
+        return HeldOutEvidence(
             [p[rows] for p in self.predictions],
             self.y[rows],
             self.weight[rows],
             self.growth[rows],
             self.beyond[rows],
         )
+
+
+def growth_of(x: Floats, y: Floats, feature_weight: Floats) -> Growth:
+    """Distance to some rows, of which copies count once; (N, d), (N,) and (d,)."""
+    return Growth().fit(
+        x,
+        feature_weight=feature_weight,
+        copies=groups_of_copies(x, y),
+        max_references=REFERENCES,
+    )
 
 
 def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:
@@ -91,7 +102,7 @@ def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:
     return np.log1p(values.clip(0.0, LARGEST_GROWTH)), FARTHEST_TARGET * saturating
 
 
-def choose_tolerance(usual: Evidence, shifted: Sequence[Evidence]) -> LocalTolerance:
+def choose_tolerance(usual: HeldOutEvidence, shifted: Sequence[HeldOutEvidence]) -> LocalTolerance:
     """The widest of the tolerances that are as good as the best on the shifted parts.
 
     All of them must be bearable on usual rows. A few rows decide a shifted score: where it hardly

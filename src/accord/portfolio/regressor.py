@@ -51,22 +51,21 @@ from accord.portfolio.folds import (
     thinned,
 )
 from accord.portfolio.local import (
-    REFERENCES,
     SHIFTED_ROWS,
     UNUSUAL_SHARE,
-    Evidence,
+    HeldOutEvidence,
     choose_tolerance,
     feature_weights,
     growth_at,
+    growth_of,
 )
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.screening import columns_that_matter
 from accord.portfolio.selection import greedy_weights
-from accord.portfolio.targets import TargetScale, note_on_extremes, resolution
+from accord.portfolio.targets import TargetScale, note_on_extremes
 from accord.portfolio.units import PortfolioUnits
-from accord.splits import groups_of_copies
-from accord.trust import Growth, Proximity
+from accord.trust import Proximity
 from accord.work import Checkpoint, kept_in, local_workers
 
 if TYPE_CHECKING:
@@ -247,14 +246,11 @@ class PortfolioRegressor(DistributionalRegressor):
             )
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         known = target_knowledge(targets, tolerance=y_tolerance, lower=y_lower, upper=y_upper)
-        tolerance, lower, upper = (
-            known[name][:, 0] if name in known else None for name in ("tolerance", "lower", "upper")
-        )
-        measured = np.ones(len(target), bool) if lower is None else np.asarray(lower == upper)
-        step = resolution(target[measured])
-        if step:
-            self._note(f"The target comes in steps of {number(step)}: it is known to half a step.")
-        return TrainingTable(x, target, weight, measured, step / 2, tolerance, lower, upper)
+        table = TrainingTable.of(x, target, weight, known)
+        if table.rounding:
+            step = number(2 * table.rounding)
+            self._note(f"The target comes in steps of {step}: it is known to half a step.")
+        return table
 
     def _screened(self, table: TrainingTable, parts: Sequence[Part], seed: int) -> TrainingTable:
         """The table without the columns that do not matter; sets ``left_out_``."""
@@ -263,7 +259,7 @@ class PortfolioRegressor(DistributionalRegressor):
             idle = ~columns_that_matter(table, parts, seed=seed)
         self.left_out_ = np.flatnonzero(idle)
         if len(self.left_out_):
-            words = "columns is" if len(self.left_out_) == 1 else "columns are"
+            words = "features is" if len(self.left_out_) == 1 else "features are"
             self._note(
                 f"{len(self.left_out_)} of {len(idle)} {words} left out: held-out rows are "
                 "predicted as well without."
@@ -328,9 +324,9 @@ class PortfolioRegressor(DistributionalRegressor):
         table, parts, seed = units.table, units.parts, units.seed
         changes = relevance(self.members_, table.x, table.y, seed=seed)
         self.feature_weight_ = feature_weights(changes)
-        self.growth_ = self._growth(table.x, table.y)
+        self.growth_ = growth_of(table.x, table.y, self.feature_weight_)
         used = held_out_rows(table, parts)
-        usual = Evidence(
+        usual = HeldOutEvidence(
             predictions,
             table.y[used],
             table.weight[used],
@@ -367,15 +363,9 @@ class PortfolioRegressor(DistributionalRegressor):
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
 
-    def _growth(self, x: Floats, y: Floats) -> Growth:
-        return Growth().fit(
-            x,
-            feature_weight=self.feature_weight_,
-            copies=groups_of_copies(x, y),
-            max_references=REFERENCES,
-        )
-
-    def _shifted(self, units: PortfolioUnits, changes: Floats) -> list[tuple[Indices, Evidence]]:
+    def _shifted(
+        self, units: PortfolioUnits, changes: Floats
+    ) -> list[tuple[Indices, HeldOutEvidence]]:
         """Parts unlike the rest, predicted by the blend's models trained without them."""
         table, seed = units.table, units.seed
         if len(table) < SHIFTED_ROWS:
@@ -391,9 +381,11 @@ class PortfolioRegressor(DistributionalRegressor):
                 for member, model in zip(self.members_, models, strict=True)
             ]
             near = at_most(part.train, _GROWTH_ROWS, seed)
-            growth = self._growth(table.x[near], table.y[near])
+            growth = growth_of(table.x[near], table.y[near], self.feature_weight_)
             growths = growth_at(growth, growth(table.x[test]))
-            found.append((test, Evidence(predictions, table.y[test], table.weight[test], *growths)))
+            found.append(
+                (test, HeldOutEvidence(predictions, table.y[test], table.weight[test], *growths))
+            )
         return found
 
     def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:
@@ -405,12 +397,14 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _evidence(
         self, table: TrainingTable, rows: Indices, fold: int, put: Sequence[Blank]
-    ) -> Evidence:
+    ) -> HeldOutEvidence:
         """Measured rows as the models of one fold predict them with some blanks put in."""
         rows = rows[table.measured[rows]]
         x = blanked(table.x[rows], put)
         growths = growth_at(self.growth_, self.growth_(x))
-        return Evidence(self._predictions(x, fold), table.y[rows], table.weight[rows], *growths)
+        return HeldOutEvidence(
+            self._predictions(x, fold), table.y[rows], table.weight[rows], *growths
+        )
 
     def _predictive(self, X: Floats) -> Distribution:
         return self._answer(X)[0]

@@ -29,19 +29,18 @@ from accord.portfolio.blend import Member, Prediction, distribution_of, with_com
 from accord.portfolio.components import Components, calibrated
 from accord.portfolio.folds import Part, at_most, shifted_parts
 from accord.portfolio.local import (
-    REFERENCES,
     SHIFTED_ROWS,
     UNUSUAL_SHARE,
-    Evidence,
+    HeldOutEvidence,
     choose_tolerance,
     feature_weights,
     growth_at,
+    growth_of,
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
 from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import ScaledRows, TargetScale, resolution
-from accord.splits import groups_of_copies
 from accord.trust import Growth, Proximity
 
 _RECIPES = (
@@ -114,7 +113,7 @@ class Residuals:
         predictions = self._networks(rows, error, seed)
         self._widen(rows, error, predictions, elsewhere, seed)
 
-        def evidence(own: Indices, fold: int, put: Sequence[Blank]) -> Evidence:
+        def evidence(own: Indices, fold: int, put: Sequence[Blank]) -> HeldOutEvidence:
             x, mean = blanked(rows.x[own], put), unknowing(own, fold, put)
             return self._evidence(
                 [member.model for member in self.members_],
@@ -230,8 +229,8 @@ class Residuals:
     ) -> None:
         """Sets what widens predictions away from the data, and the levels of intervals."""
         self.feature_weight_ = feature_weights(rows.changes)
-        self.growth_ = self._growth(rows.x, rows.y)
-        usual = Evidence(
+        self.growth_ = growth_of(rows.x, rows.y, self.feature_weight_)
+        usual = HeldOutEvidence(
             predictions,
             rows.y,
             np.ones(len(rows.y)),
@@ -246,17 +245,9 @@ class Residuals:
         self.levels_ = np.sort(np.clip(np.abs(2 * np.asarray(held_out.cdf(rows.y)) - 1), 0.0, 1.0))
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
 
-    def _growth(self, x: Floats, y: Floats) -> Growth:
-        return Growth().fit(
-            x,
-            feature_weight=self.feature_weight_,
-            copies=groups_of_copies(x, y),
-            max_references=REFERENCES,
-        )
-
     def _shifted(
         self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
-    ) -> list[Evidence]:
+    ) -> list[HeldOutEvidence]:
         """Parts unlike the rest, by a model and networks that had seen none of them."""
         if len(rows.y) < SHIFTED_ROWS:
             return []
@@ -270,7 +261,7 @@ class Residuals:
         return [
             self._evidence(
                 models,
-                self._growth(rows.x[part.train], rows.y[part.train]),
+                growth_of(rows.x[part.train], rows.y[part.train], self.feature_weight_),
                 (rows.x[part.test], rows.y[part.test], mean),
                 fold,
             )
@@ -283,14 +274,16 @@ class Residuals:
         growth: Growth,
         rows: tuple[Floats, Floats, Floats],
         fold: int,
-    ) -> Evidence:
+    ) -> HeldOutEvidence:
         """Rows, as features, targets and predictions, with the scales of one fold's networks."""
         x, y, mean = rows
         predictions = [
             Prediction.of(member, self._components(model, x, mean[None], fold), self.scale_)
             for member, model in zip(self.members_, models, strict=True)
         ]
-        return Evidence(predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean))
+        return HeldOutEvidence(
+            predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean)
+        )
 
 
 def _weighed(member: Member, weight: float) -> Member:

@@ -57,7 +57,7 @@ class PortfolioUnits:
         """The recipes, each trained on all folds, as far as time allows.
 
         The cheapest are begun first where time may run out, or one is done after the other;
-        several workers begin with the dearest, so that none waits long for the last.
+        several workers begin with the longest, so that none waits long for the last.
         """
         size = (*self.table.x.shape, len(self.parts))
         recipes = sorted(recipes, key=lambda recipe: recipe.work(*size))

@@ -10,6 +10,8 @@ from numpy.typing import ArrayLike, NDArray
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics import ReliabilityCurve, crps, interval_score, mae, r2, rmse
+from accord.portfolio import HeldOut
+from accord.tables import TrainingData
 
 _LEVELS = np.arange(1, 20) / 20
 
@@ -269,3 +271,17 @@ def _columns(make: Callable[[str], Any]) -> dict[str, Any]:
     """A new array for each of an assessment's columns."""
     names = [field.name for field in fields(Assessment) if field.name != "coverage"]
     return {name: make(name) for name in names}
+
+
+def assessed_part(
+    data: TrainingData, part: HeldOut, together: Indices | None, coverage: float
+) -> Assessment:
+    """Rows that models had not seen, beside their targets."""
+    places = np.asarray(part.rows)
+    return Assessment.of(
+        part.dist,
+        data.y[places],
+        rows=data.rows[places],
+        alike=None if together is None else together[places],
+        coverage=coverage,
+    )

@@ -19,7 +19,6 @@ from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
 from accord.explanation import Receipts
-from accord.portfolio import HeldOut
 from accord.tables import (
     Conformed,
     Schema,
@@ -33,7 +32,7 @@ from accord.tables import (
     suspects,
 )
 from accord.tabular.answers import AnswersRows, Array, Rows
-from accord.tabular.assessment import Assessment
+from accord.tabular.assessment import Assessment, assessed_part
 from accord.tabular.card import DistanceCurve, ModelCard, card_settings, make_card
 from accord.tabular.engines import (
     Bounds,
@@ -408,7 +407,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         """What rows say about the models that had not seen them."""
         self.training_ = data
         unseen = [*self.engine_.judged_, self.engine_.shifted_]
-        assessed = [_assessed(data, part, together, self.coverage) for part in unseen]
+        assessed = [assessed_part(data, part, together, self.coverage) for part in unseen]
         self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
@@ -438,17 +437,3 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         schema, table = self.schema_, as_table(X)
         check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         return table
-
-
-def _assessed(
-    data: TrainingData, part: HeldOut, together: Indices | None, coverage: float
-) -> Assessment:
-    """Rows that models had not seen, beside their targets."""
-    places = np.asarray(part.rows)
-    return Assessment.of(
-        part.dist,
-        data.y[places],
-        rows=data.rows[places],
-        alike=None if together is None else together[places],
-        coverage=coverage,
-    )

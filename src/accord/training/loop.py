@@ -104,8 +104,9 @@ class EarlyStopping:
         return torch.stack(self.losses)[:, members].double().numpy()
 
 
-# Batches are gathered ahead for as many steps as fit in this many bytes.
-_GATHER_BYTES = 32 * 2**20
+# Batches are gathered ahead for as many steps as fit in this many bytes. They, and the masks of
+# dropout beside them, are there several times over for a moment, and are read from the cache.
+_GATHER_BYTES = 8 * 2**20
 
 
 @dataclass

@@ -34,7 +34,10 @@ class ColumnDrift:
 
 @dataclass(frozen=True)
 class Drift:
-    """All columns, the target if it is known, and unusual rows beside the expected share."""
+    """All columns, the target if it is known, and unusual rows beside the expected share.
+
+    ``n_rows`` is how many rows would tell as much beside a share that is known exactly.
+    """
 
     columns: tuple[ColumnDrift, ...]
     target: ColumnDrift | None
@@ -110,7 +113,10 @@ def measure_drift(
     if y is not None and len(y) and usual_target is not None:
         target = compare(pd.DataFrame({usual_target.names[0]: y}), usual_target, 0)
     expected = _UNUSUAL_EXPECTED + max(usual.single.values(), default=0.0)
-    return Drift(columns, target, float(np.mean(unusual)), expected, len(X))
+    n, before = len(X) * separate[0], usual.n_rows * separate[1]
+    # where training rows are few, the share of them that is unusual is not known well either
+    n_rows = max(1, round(n * before / (n + before)))
+    return Drift(columns, target, float(np.mean(unusual)), expected, n_rows)
 
 
 def _compare(
