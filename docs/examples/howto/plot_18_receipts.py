@@ -36,7 +36,7 @@ for (name, share), color in zip(shares.items(), plots.PALETTE, strict=False):
     ax.barh(shares.index, share, left=left, color=color, label=name)
     left += share
 ax.set(xlabel="share of the variance", xlim=(0, 1))
-plots.legend(ax, loc="center right")
+plots.legend(ax, loc="lower left", bbox_to_anchor=(0, 1), ncols=3)
 
 # %%
 # From the command line: ``accord predict model.accord new.csv --explain``, and ``--explain-row 12``
