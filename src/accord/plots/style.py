@@ -140,10 +140,11 @@ def plain(text: str, *, limit: int = 40) -> str:
 
 def number_axis(axis: "Axis") -> None:
     """Numbers along an axis as text writes them: 76,800 and not 7.68 beside a factor of 1e4."""
+    from matplotlib.axis import XAxis
     from matplotlib.ticker import FuncFormatter, MaxNLocator
 
     axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 4)))
-    if axis.axis_name == "x":  # side by side, numbers like 150,000 need room
+    if isinstance(axis, XAxis):  # side by side, numbers like 150,000 need room
         axis.set_major_locator(MaxNLocator(5))
 
 
