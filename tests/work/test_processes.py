@@ -3,7 +3,11 @@
 import multiprocessing
 import os
 import signal
+import subprocess
+import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -73,6 +77,39 @@ def test_they_end_with_the_block() -> None:
         process.join(30)
     assert len(own) == 2
     assert not any(process.is_alive() for process in own)
+
+
+_WAITING = """
+import multiprocessing, time
+from accord.work import Processes
+if __name__ == "__main__":
+    with Processes(1, "accord.work") as workers:
+        list(workers.run(pow, [(2, 3)]))
+        print(multiprocessing.active_children()[0].pid, flush=True)
+        time.sleep(600)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="has no SIGKILL")
+def test_they_end_with_a_process_that_is_killed(tmp_path: Path) -> None:
+    script = tmp_path / "waiting.py"
+    script.write_text(_WAITING)
+    with subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE) as waiting:
+        assert waiting.stdout is not None
+        worker = int(waiting.stdout.readline())
+        waiting.kill()
+    ended = time.monotonic() + 60
+    while _lives(worker) and time.monotonic() < ended:
+        time.sleep(0.1)
+    assert not _lives(worker)
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 @pytest.mark.parametrize(("n_jobs", "kind"), [(None, Here), (1, Here), (2, Processes)])

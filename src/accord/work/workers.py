@@ -2,7 +2,9 @@
 
 import importlib
 import multiprocessing
+import os
 import signal
+import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
@@ -156,11 +158,19 @@ def _is_near(numbers: Iterable[int], ahead: int | None) -> bool:
 
 
 def _begin(module: str) -> None:
-    """A worker process: one thread, and an interrupt is for the process that asked."""
+    """A worker process: one thread; it ends with the process that asked, which alone is stopped."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
     importlib.import_module(module)
     torch.set_num_threads(1)
     threadpool_limits(1)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 @contextmanager
