@@ -69,10 +69,15 @@ def _cost(result: CompareResult, kind: SplitKind) -> Markup:
 
 
 def _best(result: CompareResult, kind: SplitKind) -> list[MethodScore]:
-    """The methods that are drawn, by likelihood: beyond six, colours and markers repeat."""
+    """The methods that are drawn, the best six: beyond, colours and markers repeat.
+
+    In one order for both kinds of rows, so that a method has the same colour in both.
+    """
     ranked = result.ranked(kind)
     shown = _comparable({score.method: score.figures["nll"] for score in ranked})
-    return [score for score in ranked if score.method in shown][: len(PALETTE)]
+    drawn = [score for score in ranked if score.method in shown][: len(PALETTE)]
+    place = {score.method: number for number, score in enumerate(result.ranked("random"))}
+    return sorted(drawn, key=lambda score: place.get(score.method, len(place)))
 
 
 def _dots(result: CompareResult, kind: SplitKind) -> Markup:

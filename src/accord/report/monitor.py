@@ -70,9 +70,9 @@ def _coverage(history: History) -> Markup:
             label="stated",
         )  # fmt: skip
         bottom = min(float(covered.min()), float(low[-1]), history.coverage - 0.1)
-        ax.set(ylim=(max(0.0, bottom - 0.03), 1.02), xlabel="batch with targets, in order")
+        ax.set(ylim=(max(0.0, bottom - 0.03), 1.02))
         ax.set_ylabel("inside the interval")
-        _whole_numbers(ax)
+        _batches(ax, len(covered))
         style.percent_axis(ax.yaxis)
         style.legend_below(ax, columns=2)
 
@@ -94,14 +94,16 @@ def _evidence(history: History) -> Markup:
         ax.plot(place, values, color=style.BLUE, marker="o", ms=4, lw=1.4, label="evidence")
         ax.axhline(ALARM, color=style.VERMILLION, lw=1.4, ls=style.DASHED, label="alarm")
         ax.set(ylim=(min(0.1, values.min() / 2), max(2 * ALARM, 2 * values.max())))
-        ax.set(xlabel="batch with targets, in order", ylabel="evidence against it, logarithmic")
-        _whole_numbers(ax)
+        ax.set_ylabel("evidence against it, logarithmic")
+        _batches(ax, len(values))
         style.legend_below(ax, columns=2)
 
     return draw(paint, alt=f"Evidence after each batch; {ALARM:g} is the alarm.", height=3.8)
 
 
-def _whole_numbers(ax: "Axes") -> None:
+def _batches(ax: "Axes", count: int) -> None:
+    """Batches on the x-axis, with room for one alone."""
     from matplotlib.ticker import MaxNLocator
 
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+    ax.set(xlim=(0.5, count + 0.5), xlabel="batch with targets, in order")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
