@@ -83,8 +83,8 @@ def test_fit_writes_model_and_report_and_a_summary(run: Run, table: Path, tmp_pa
     assert files(tmp_path) == {"houses.csv", "model.accord", "report.html", "report.json"}
     document = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
     assert document["headline"] in result.stdout
-    assert {"column": "country", "used": False} in [
-        {key: column[key] for key in ("column", "used")} for column in document["columns"]
+    assert {"name": "country", "used": False} in [
+        {key: column[key] for key in ("name", "used")} for column in document["columns"]
     ]
     assert re.search(r"[\d.]+ % of 150 held-out rows lie in their 95 % interval", result.stdout)
     assert "without a model" in result.stdout

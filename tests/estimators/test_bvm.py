@@ -365,7 +365,7 @@ def test_presets_hold_the_papers_settings():
 def test_the_floor_bounds_how_sure_a_member_may_be():
     """Targets without noise let σ collapse; a floor of 0.01 keeps it at a tenth of the range."""
     x = np.linspace(0, 1, 64)[:, None]
-    settings = {"tolerance": 0.0, "epochs": 200, "learning_rate": 1e-2, "random_state": 0}
+    settings = {"tolerance": 0.0, "epochs": 400, "learning_rate": 1e-3, "random_state": 0}
     free, floored = (
         BVMRegressor(**settings, variance_floor=floor).fit(x, x[:, 0]) for floor in (0.0, 0.01)
     )

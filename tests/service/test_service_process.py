@@ -169,7 +169,7 @@ def test_several_workers_are_one_service(
         assert figures(address)["accord_model_loaded_timestamp_seconds"] > first
         lost = workers_of(process)[0]
         os.kill(lost, signal.SIGKILL)
-        while not has_ended(lost) or len(workers_of(process)) < 2:
+        while lost in workers_of(process) or len(workers_of(process)) < 2:
             time.sleep(0.1)
         eventually(address, "accord_ready", 1.0)
         assert figures(address)["accord_rows_predicted_total"] == 100.0

@@ -137,7 +137,7 @@ class TailPolynomials:
     """T(x) itself, to 1e-12 of its value, for 1 to 12 degrees of freedom n.
 
     With v = x²/(n + x²) = 1 − u, ½ − T = √v H(v) and T = u^{n/2} G(u). H and G are power series
-    that converge up to 1: on [0, ½], where the smaller of u and v is, polynomials of degree 14.
+    that converge up to 1: on [0, ½], where the smaller of u and v is, polynomials of degree 18.
     """
 
     LEAST_DF, MOST_DF = 1.0, 12.0
@@ -177,7 +177,7 @@ def tail_polynomials(df: float) -> ElementaryTail | TailPolynomials | None:
 
 def _polynomial(function: Callable[[NDArray[Any]], NDArray[Any]]) -> list[float]:
     """Coefficients in 4s − 1, the highest first, of a function on [0, ½]."""
-    series = Chebyshev.interpolate(function, 14, domain=(0.0, 0.5))
+    series = Chebyshev.interpolate(function, 18, domain=(0.0, 0.5))
     powers = np.polynomial.chebyshev.cheb2poly(series.coef)
     return [float(c) for c in powers[::-1]]
 

@@ -11,10 +11,10 @@ _TOLERANCE = 1e-12  # of the log-odds, and so of the smaller tail relative to it
 _RESOLUTION = 2.3e-16  # of the point relative to itself: float64 has no more
 _NEWTON_STEPS = 40
 _NEWTON_TOLERANCE = 1e-12  # of the smaller tail relative to itself
-# An answer this near, of the tail relative to itself, is one step from about 1e-11, since a step
-# squares its error, if that step is short, in standard deviations: between members far apart the
-# density is next to nothing, and a step by it would leave the answer that has been found.
-_NEAR, _SHORT = 3e-6, 3e-6
+# An answer this near, of the tail relative to itself, is one step from the tolerance above, since a
+# step squares its error, if that step is short, in standard deviations: between members far apart
+# the density is next to nothing, and a step by it would leave the answer that has been found.
+_NEAR, _SHORT = 1e-7, 1e-6
 _SQRT_2PI = math.sqrt(2 * math.pi)
 _ITERATIONS = 200  # bisection alone takes about 130 from one end of float64 to the other
 
