@@ -76,8 +76,8 @@ def outcome_of(results: Results) -> Reproduction:
         )
         for s in STUDIES
     )
-    summary = {"versions": {"accord": "0"}, "date": "2000-01-01", "protocol": "full"}
-    return Reproduction(parts, False, (), (), summary)
+    run = {"date": "2000-01-01", "protocol": "full", "versions": {"accord": "0"}, "code": "c0de"}
+    return Reproduction(parts, (), (), {"made": {part.study.name: run for part in parts}})
 
 
 class TestPage:

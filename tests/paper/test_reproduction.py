@@ -1,6 +1,7 @@
 """The whole way, on the studies that need no data: run, write, run again for nothing."""
 
 import json
+import shutil
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -65,8 +66,10 @@ def test_everything_is_written(outcome: Reproduction, folder: Path) -> None:
 def test_summary_says_what_it_took(outcome: Reproduction, folder: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
     assert summary == outcome.summary
-    assert summary["protocol"] == "quick"
-    assert {"accord", "python", "torch", "numpy"} <= set(summary["versions"])
+    assert list(summary["made"]) == ["figure1", "expansion"]
+    for run in summary["made"].values():
+        assert run["protocol"] == "quick"
+        assert {"accord", "python", "torch", "numpy"} <= set(run["versions"])
     assert summary["costs"]["figure1"]["networks"] == 3 * (5 + 5 + 1 + 5) + 3 * 5
     assert summary["costs"]["expansion"]["networks"] == 0
 
@@ -148,10 +151,40 @@ def test_pages_can_be_laid_out_without_the_records(outcome: Reproduction, folder
     assert shown == [(d.name, d.words) for part in outcome.parts for d in part.figures]
 
 
+def test_one_study_made_again_leaves_the_others_as_they_were(
+    outcome: Reproduction, folder: Path, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    shutil.copytree(folder, whole)
+    shutil.rmtree(whole / "records")
+    earlier = json.loads((whole / "summary.json").read_text())
+    earlier["made"]["figure1"]["date"] = "1999-12-31"
+    earlier["costs"]["figure1"]["core_seconds"] = 1234.5
+    earlier["failed"] = ["figure1 · cubic · ensembles · split 0", "expansion · cubic · formula"]
+    (whole / "summary.json").write_text(json.dumps(earlier))
+    before = {p: p.read_bytes() for p in whole.rglob("*figure1*") if p.is_file()}
+
+    again = reproduce(["expansion"], folder=whole, records=tmp_path / "r", quick=True, jobs=1)
+
+    assert {path: path.read_bytes() for path in before} == before
+    assert [part.study.name for part in again.parts] == ["figure1", "expansion"]
+    assert again.claims == outcome.claims
+    assert again.beyond == outcome.beyond
+    now = json.loads((whole / "summary.json").read_text())
+    assert now == again.summary
+    assert now["made"]["figure1"]["date"] == "1999-12-31" != now["made"]["expansion"]["date"]
+    assert now["costs"]["figure1"]["core_seconds"] == 1234.5
+    assert now["failed"] == ["figure1 · cubic · ensembles · split 0"]
+    assert now["claims"] == outcome.summary["claims"]
+    page = (whole / "README.md").read_text()
+    assert "on 1999-12-31, quick protocol" in page
+    assert "### Figure 1, the toy" in page
+
+
 def test_pages_need_a_reproduction_of_the_paper(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"summary\.json"):
         lay_out(tmp_path)
-    (tmp_path / "summary.json").write_text('{"studies": ["shift"]}')
+    (tmp_path / "summary.json").write_text('{"made": {"shift": {}}}')
     with pytest.raises(ValueError, match="uses them again"):
         lay_out(tmp_path)
 

@@ -288,8 +288,8 @@ def test_sets_are_the_units_of_the_test() -> None:
 def test_the_page_leads_with_the_verdicts_and_says_what_was_frozen() -> None:
     study, results = study_named("shift"), invented(ahead)
     part = StudyResult(study, tuple(study.tables(results)), (), tuple(study.beyond(results)), ())
-    summary = {"versions": {"accord": "0"}, "date": "2000-01-01", "protocol": "full"}
-    page = markdown_page(Reproduction((part,), False, (), (), summary))
+    run = {"date": "2000-01-01", "protocol": "full", "versions": {"accord": "0"}, "code": "c0de"}
+    page = markdown_page(Reproduction((part,), (), (), {"made": {"shift": run}}))
     assert page.startswith(f"# {study.title}")
     assert "paper's claims" not in page
     assert page.index("| verdict |") < page.index("Frozen before: nothing is tuned")

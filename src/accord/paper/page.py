@@ -4,9 +4,9 @@ python -m accord.paper.page README.md results
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from accord._files import write_whole
 from accord._wording import duration
@@ -118,8 +118,6 @@ def _holding(verdicts: Sequence[JudgedClaim], words: str = "") -> str:
 
 def markdown_page(outcome: "Reproduction") -> str:
     """Verdicts at a glance, then study by study, then what it took."""
-    summary = outcome.summary
-    versions = ", ".join(f"{name} {number}" for name, number in summary["versions"].items())
     claims = ["## The paper's claims", _grid(claim_grid(outcome.claims)), RULE]
     beyond = ["## Beyond the paper", BEYOND, _evidence(outcome.beyond_the_paper)]
     parts = [
@@ -133,8 +131,8 @@ def markdown_page(outcome: "Reproduction") -> str:
         ),
         *(beyond if outcome.beyond_the_paper else []),
         "## How it was made",
-        f"By `accord reproduce` on {summary['date']} ({summary['protocol']} protocol): {versions}.",
         _costs(outcome),
+        *(_made(studies, run) for studies, run in outcome.made),
     ]
     if outcome.failed:
         parts.append("Failed, and so missing above: " + ", ".join(outcome.failed) + ".")
@@ -173,6 +171,14 @@ def _costs(outcome: "Reproduction") -> str:
     lines = [["study", "networks", "time of one core"]]
     lines += [[c.study, f"{c.networks:,}", duration(c.seconds)] for c in outcome.costs]
     return _table(lines)
+
+
+def _made(studies: Sequence[str], run: Mapping[str, Any]) -> str:
+    versions = ", ".join(f"{name} {number}" for name, number in run["versions"].items())
+    return (
+        f"By `accord reproduce` on {run['date']}, {run['protocol']} protocol, code "
+        f"{run['code']}: {', '.join(studies)}. {versions}."
+    )
 
 
 def _table(lines: Sequence[Sequence[str]]) -> str:

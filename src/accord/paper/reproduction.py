@@ -5,7 +5,7 @@ import json
 import os
 import platform
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,6 +29,8 @@ from accord.work import workers_of
 
 if TYPE_CHECKING:
     from distributed import Client
+
+    from accord.paper.stacks import Stack
 
 __all__ = [
     "OWN_STUDIES",
@@ -110,7 +112,6 @@ class Reproduction:
     """All that came out, study by study, and what it cost."""
 
     parts: tuple[StudyResult, ...]
-    quick: bool
     costs: tuple[StudyCost, ...]
     failed: tuple[str, ...]
     summary: dict[str, Any]
@@ -135,6 +136,22 @@ class Reproduction:
         return tuple(v for part in self.parts if not part.is_ours for v in part.beyond)
 
     @property
+    def made(self) -> list[tuple[list[str], dict[str, Any]]]:
+        """Which studies were made when, by which protocol and with which versions of what."""
+        groups: list[tuple[list[str], dict[str, Any]]] = []
+        for name, run in self.summary["made"].items():
+            if alike := [names for names, other in groups if other == run]:
+                alike[0].append(name)
+            else:
+                groups.append(([name], run))
+        return groups
+
+    @property
+    def quick(self) -> bool:
+        """Whether any study was made with few splits."""
+        return any(run["protocol"] == "quick" for _, run in self.made)
+
+    @property
     def title(self) -> str:
         """What all of it is about."""
         if len(self.parts) == 1 and self.parts[0].is_ours:
@@ -157,7 +174,8 @@ def reproduce(
     Records already there are used again if the same settings, code and data would make them again;
     so a stopped run goes on where it was, having lost at most the stacks in progress. A record file
     that is malformed is named, set aside and made again. Tables and figures that an earlier run
-    wrote for one of these studies, and this one no longer writes, are removed.
+    wrote for one of these studies, and this one no longer writes, are removed. Other studies of the
+    paper that the folder holds stay as they are, with their numbers, verdicts, dates and costs.
 
     Args:
         studies: Names of :data:`~accord.paper.STUDIES` or :data:`~accord.paper.OWN_STUDIES`, or
@@ -187,8 +205,8 @@ def reproduce(
     run_now = run(left, store.folder, jobs=workers, listener=listener, client=client)
     failed = tuple(stack.label for stack in run_now)
     results = Results(records_of(stacks, store))
-    codes = sorted({stack.code for stack in stacks})
-    outcome = _outcome(chosen, results, target, quick, failed, " ".join(codes))
+    made = {study.name: _run_of(study, stacks, quick) for study in chosen}
+    outcome = _beside(_written(target, made), _outcome(chosen, results, target, failed, made))
     outcome.summary["files"] = _without_stale(outcome.parts, target)
     _write(outcome, target)
     for cost in outcome.costs:
@@ -212,27 +230,53 @@ def lay_out(folder: str | Path) -> Reproduction:
             f"folder must hold the summary.json of a reproduction, got {target}. Run reproduce()."
         )
     summary = json.loads((target / "summary.json").read_text(encoding="utf-8"))
-    if own := [name for name in summary["studies"] if study_named(name) in OWN_STUDIES]:
+    if own := [name for name in summary["made"] if study_named(name) in OWN_STUDIES]:
         raise ValueError(
             f"pages must be of the paper's studies, got {', '.join(own)}, whose tables are made of "
             "its records. Run reproduce() in the same folder, which uses them again."
         )
-    verdicts = from_csv((target / "verdicts.csv").read_text(encoding="utf-8"))
-    judged = {(v.where, v.claim, v.predictive): v for v in verdicts}
-    parts = tuple(
-        _written_part(study_named(name), summary["files"][name], target, judged)
-        for name in summary["studies"]
-    )
-    costs = tuple(
-        StudyCost(name, cost["networks"], cost["core_seconds"])
-        for name, cost in summary["costs"].items()
-    )
-    summary |= _counts(parts)
-    quick = summary["protocol"] == "quick"
-    outcome = Reproduction(parts, quick, costs, tuple(summary["failed"]), summary)
-    outcome.summary["files"] = _without_stale(parts, target)
+    outcome = _written(target)
+    outcome.summary["files"] = _without_stale(outcome.parts, target)
     _write(outcome, target)
     return outcome
+
+
+def _written(folder: Path, without: Collection[str] = ()) -> Reproduction:
+    """What earlier runs wrote of the paper's studies, but for some."""
+    path = folder / "summary.json"
+    summary = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    made = summary.get("made", {})
+    studies = [study for study in STUDIES if study.name in made and study.name not in without]
+    names = [study.name for study in studies]
+    judged = {}
+    if studies:
+        verdicts = from_csv((folder / "verdicts.csv").read_text(encoding="utf-8"))
+        judged = {(v.where, v.claim, v.predictive): v for v in verdicts}
+    parts = tuple(_written_part(s, summary["files"][s.name], folder, judged) for s in studies)
+    costs = tuple(
+        StudyCost(name, cost["networks"], cost["core_seconds"])
+        for name, cost in summary.get("costs", {}).items()
+        if name in names
+    )
+    failed = tuple(f for f in summary.get("failed", ()) if f.split()[0] in names)
+    return _summed_up(parts, costs, failed, {name: made[name] for name in names})
+
+
+def _beside(earlier: Reproduction, now: Reproduction) -> Reproduction:
+    """Studies of earlier runs and of this one, in the order of the paper.
+
+    A study's cost is that of the run which made it, also where another study reads its records.
+    """
+    order = [study.name for study in (*STUDIES, *OWN_STUDIES)]
+    parts = sorted((*earlier.parts, *now.parts), key=lambda part: order.index(part.study.name))
+    costs = {cost.study: cost for cost in (*now.costs, *earlier.costs)}
+    made = earlier.summary["made"] | now.summary["made"]
+    return _summed_up(
+        tuple(parts),
+        tuple(costs[name] for name in order if name in costs),
+        earlier.failed + now.failed,
+        {name: made[name] for name in order if name in made},
+    )
 
 
 def _written_part(
@@ -275,9 +319,8 @@ def _outcome(
     studies: Sequence[Study],
     results: Results,
     folder: Path,
-    quick: bool,
     failed: tuple[str, ...],
-    code: str,
+    made: Mapping[str, dict[str, Any]],
 ) -> Reproduction:
     parts = tuple(
         StudyResult(
@@ -290,10 +333,9 @@ def _outcome(
         for study in studies
     )
     # records shared from another study count where they are needed
-    made = sorted({record.source.study for record in results.records})
-    costs = tuple(StudyCost(n, results.networks(n), round(results.seconds(n), 1)) for n in made)
-    summary = _summary(parts, quick, costs, failed, code)
-    return Reproduction(parts, quick, costs, failed, summary)
+    read = sorted({record.source.study for record in results.records})
+    costs = tuple(StudyCost(n, results.networks(n), round(results.seconds(n), 1)) for n in read)
+    return _summed_up(parts, costs, failed, made)
 
 
 def _drawn(study: Study, results: Results, folder: Path) -> tuple[Drawn, ...]:
@@ -341,23 +383,29 @@ def _without_stale(parts: Sequence[StudyResult], folder: Path) -> dict[str, list
     return files | now
 
 
-def _summary(
-    parts: Sequence[StudyResult],
-    quick: bool,
-    costs: Sequence[StudyCost],
-    failed: Sequence[str],
-    code: str,
-) -> dict[str, Any]:
+def _run_of(study: Study, stacks: Sequence["Stack"], quick: bool) -> dict[str, Any]:
+    """When, how and with what a study is made."""
+    codes = sorted({stack.code for stack in stacks if stack.group.study == study.name})
     return {
-        "studies": [part.study.name for part in parts],
-        "protocol": "quick" if quick else "full",
         "date": datetime.now(UTC).date().isoformat(),
+        "protocol": "quick" if quick else "full",
         "versions": {
             "accord": __version__,
             "python": platform.python_version(),
             **{library: version(library) for library in LIBRARIES},
         },
-        "code": code,
+        "code": " ".join(codes),
+    }
+
+
+def _summed_up(
+    parts: tuple[StudyResult, ...],
+    costs: tuple[StudyCost, ...],
+    failed: tuple[str, ...],
+    made: Mapping[str, dict[str, Any]],
+) -> Reproduction:
+    summary = {
+        "made": dict(made),
         "costs": {
             cost.study: {"networks": cost.networks, "core_seconds": cost.seconds} for cost in costs
         },
@@ -366,6 +414,7 @@ def _summary(
         **_counts(parts),
         "failed": list(failed),
     }
+    return Reproduction(parts, costs, failed, summary)
 
 
 def _counts(parts: Sequence[StudyResult]) -> dict[str, Any]:
