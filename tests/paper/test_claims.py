@@ -17,8 +17,18 @@ from accord.paper import (
     table1,
     table2,
     table3,
+    toy,
 )
-from accord.paper.claims import JudgedClaim, Outcome, Trial, decided, judged, to_csv
+from accord.paper.claims import (
+    JudgedClaim,
+    Outcome,
+    Trial,
+    alike,
+    decided,
+    judged,
+    share_between,
+    to_csv,
+)
 from accord.paper.records import Cell
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import AS_PRINTED, Source
@@ -90,7 +100,8 @@ class TestOutliers:
         assert found(table3.STUDY, results, "grey rows", "smoothed").outcome == "holds"
         lost = found(table3.STUDY, results, "grey rows", "as printed")
         assert lost.outcome == "does not hold"
-        assert lost.evidence == "5 of 6; not Yacht (5.00 ± 0.00 against 2.00 ± 0.00)"
+        numbers = "5.00 ± 0.00 against 2.00 ± 0.00, difference 3.00 ± 0.00"
+        assert lost.evidence == f"5 of 6; not Yacht ({numbers})"
 
     def test_white_rows(self) -> None:
         verdict = found(table3.STUDY, invented(outlier_nll), "white rows", "smoothed")
@@ -124,16 +135,54 @@ class TestStocks:
         assert found(table2.STUDY, results, "lowest NLL", "as printed").outcome == "does not hold"
         inside = found(table2.STUDY, results, "all test points", "as printed")
         assert inside.outcome == "does not hold"
-        assert inside.evidence.startswith("90 % inside")
+        assert inside.evidence == "90 ± 0 % of the test points inside"
 
     def test_equal_widths_almost_overlap(self) -> None:
         verdict = found(table2.STUDY, invented(), "almost overlaps", "smoothed")
-        assert (verdict.outcome, verdict.evidence) == ("holds", "ratio of widths 1.00")
+        assert (verdict.outcome, verdict.evidence) == ("holds", "ratio of widths 1.00 ± 0.00")
 
     def test_the_other_heads_are_not_the_papers(self) -> None:
         assert {v.predictive for v in table2.STUDY.claims(invented())} == {"as printed", "smoothed"}
         beyond = {v.predictive for v in table2.STUDY.beyond(invented())}
         assert beyond == {"as printed, identity mean", "smoothed, identity mean"}
+
+
+class TestTrials:
+    def test_a_ratio_has_its_error(self) -> None:
+        """Ratios of 1 and 1.21: a mean of 1.1 (geometric), ± 1.1 · log(1.21)/2."""
+        trial = alike("google", [1.0, 1.21] * 10, "ratio")
+        assert trial.outcome == "holds"
+        assert trial.text == f"ratio 1.10 ± {1.1 * math.log(1.1) / math.sqrt(19):.2f}"
+        assert alike("google", [1.4, 1.41] * 10, "ratio").outcome == "does not hold"
+        assert alike("google", [0.7, 1.9], "ratio").outcome == "undecided"
+        assert alike("google", [], "ratio").outcome == "not run"
+
+    def test_a_share_has_its_error(self) -> None:
+        trial = share_between("energy", MeanOverSplits(0.1, 0.012, 20), "inside", above=0.05)
+        assert (trial.outcome, trial.text) == ("holds", "10 ± 1 % inside")
+
+    def test_on_one_set_the_splits_that_agree_are_counted(self) -> None:
+        """A single disaster hides in the mean what all other splits say."""
+
+        def nll(cell: Cell) -> float:
+            disaster = cell.source.method == "MSE Ensemble" and cell.split == 7
+            return 1e4 if disaster else 2.0 if cell.source.method == "MSE Ensemble" else 1.0
+
+        verdict = found(toy.STUDY, invented(nll), "spread of an MSE", "smoothed")
+        assert verdict.outcome == "undecided"
+        assert verdict.evidence.endswith("lower on 20 of 20")
+
+    def test_only_common_splits_are_compared(self) -> None:
+        """A method with fewer splits is held against the other's on these."""
+
+        def nll(cell: Cell) -> float:
+            late = 5.0 if cell.split >= 10 else 0.0
+            return 1.0 + (late if cell.source.method == "Deep Ensembles" else 0.5)
+
+        results = invented(nll)
+        verdict = found(discussion.STUDY, results, "on outliers below", "robust (ours)")
+        assert verdict.outcome == "does not hold"
+        assert "(1.50 ± 0.00 against 1.00 ± 0.00, difference 0.50 ± 0.00)" in verdict.evidence
 
 
 class TestCalibration:
@@ -158,8 +207,8 @@ class TestCalibration:
         energy = found(calibration.STUDY, results, "of the Energy data", "smoothed")
         boston = found(calibration.STUDY, results, "of the Boston data", "smoothed")
         assert (energy.outcome, boston.outcome) == ("holds", "does not hold")
-        assert energy.evidence == "Energy: 10 % inside 40 %"
-        assert boston.evidence == "Boston housing: 30 % inside 60 %"
+        assert energy.evidence == "10 ± 0 % of the rows inside the 40 % interval"
+        assert boston.evidence == "30 ± 0 % of the rows inside the 60 % interval"
 
 
 class TestDiscussion:
@@ -207,7 +256,7 @@ class TestDiscussion:
         gains = found(discussion.STUDY, results, "on outliers below", "robust (ours)")
         costs = found(discussion.STUDY, results, "on random rows not above", "robust (ours)")
         assert (gains.outcome, costs.outcome) == ("holds", "does not hold")
-        assert "+0.30" in costs.evidence
+        assert "Boston housing (difference 0.30 ± 0.00)" in costs.evidence
 
 
 class TestInDistribution:
@@ -218,7 +267,8 @@ class TestInDistribution:
 
         verdict = found(table1.STUDY, invented(nll), "does not outperform", "as printed")
         assert verdict.outcome == "does not hold"
-        assert verdict.evidence == "8 of 9; not Wine (0.50 ± 0.00 against 1.00 ± 0.00)"
+        numbers = "0.50 ± 0.00 against 1.00 ± 0.00, difference −0.50 ± 0.00"
+        assert verdict.evidence == f"8 of 9; not Wine ({numbers})"
 
     def test_ties_in_noise_are_undecided(self) -> None:
         def nll(cell: Cell) -> float:

@@ -108,9 +108,16 @@ def test_calibration_reads_both_studies_with_four_decimals() -> None:
 
 
 def test_stocks_by_method() -> None:
-    table, row = named("table2", "table2-sigmoid", invented()), "BVM eps=0.1, as printed"
-    assert both(table, row, "NLL") == ["1.00 ± 0.00", "5.13"]
+    def nll(cell: Cell) -> float:
+        return 4.0 if cell.source.method == "Deep Ensembles" else 5.0
+
+    table, row = named("table2", "table2-sigmoid", invented(nll)), "BVM ε = 0.1, as printed"
     assert both(table, row, "inside 95 %") == ["0.90 ± 0.00"]
+    lines = [line for line in table.to_markdown().splitlines() if line.startswith(f"| {row}")]
+    assert "| 5.00 ± 0.00†<br>***5.13*** |" in lines[0]  # the paper's lowest, not ours
+    [deep] = [line for line in table.to_markdown().splitlines() if line.startswith("| Deep")]
+    assert "| **4.00 ± 0.00†**<br>*5.23* | **4.00 ± 0.00** |" in deep
+    assert "**0.90" not in table.to_markdown()  # no score
 
 
 def test_stocks_say_which_heads_reproduce_the_printed_number() -> None:
@@ -132,7 +139,7 @@ def test_full_records_leave_no_blank(study: object) -> None:
 def test_every_caption_says_what_is_scored(study: object) -> None:
     for table in study.tables(invented()):  # type: ignore[attr-defined]
         if any("nll" in e.measure for column in table.columns for e in column.entries):
-            assert "Scored density" in table.note
+            assert "Scored densit" in table.note
 
 
 @pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.name)

@@ -11,7 +11,7 @@ import csv
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from math import inf, isnan, nan, sqrt
+from math import exp, inf, isnan, log, nan, sqrt
 from typing import Literal, cast
 
 import numpy as np
@@ -28,6 +28,7 @@ __all__ = [
     "Outcome",
     "Trial",
     "against_printed",
+    "alike",
     "counted",
     "decided",
     "decided_on_mean",
@@ -35,7 +36,9 @@ __all__ = [
     "from_csv",
     "judged",
     "lower",
+    "not_far_above",
     "not_lower",
+    "share_between",
     "to_csv",
 ]
 
@@ -44,7 +47,8 @@ LEVEL = 0.05
 RULE = (
     "A claim *holds* or *does not hold* where the 95 % confidence interval of the paired "
     "differences over splits says so (Student's t, the 5 % shared among a claim's datasets), and "
-    "is *undecided* otherwise."
+    "is *undecided* otherwise. Likelihoods of single splits have long tails, so that a mean can "
+    "stay undecided although nearly all splits agree."
 )
 _OPPOSITE: dict[Outcome, Outcome] = {"holds": "does not hold", "does not hold": "holds"}
 
@@ -108,11 +112,18 @@ def lower(
     """Is our measure the lower one, dataset by dataset?"""
     trials = []
     for dataset in datasets:
-        gap = results.difference(dataset, ours, theirs, measure)
-        sides = [results.estimate(dataset, source, measure) for source in (ours, theirs)]
-        text = f"{formatted(sides[0])} against {formatted(sides[1])}"
-        outcome = decided(gap, below=0.0, level=LEVEL / len(datasets))
-        trials.append(Trial(dataset, outcome, text if gap else ""))
+        found = results.compared(dataset, ours, theirs, measure)
+        if found is None:
+            trials.append(Trial(dataset, "not run"))
+            continue
+        outcome = decided(found.difference, below=0.0, level=LEVEL / len(datasets))
+        text = (
+            f"{formatted(found.ours)} against {formatted(found.theirs)}, difference "
+            f"{formatted(found.difference)}"
+        )
+        if len(datasets) == 1:
+            text += f", lower on {results.wins(dataset, ours, theirs, measure)}"
+        trials.append(Trial(dataset, outcome, text))
     return trials
 
 
@@ -124,6 +135,40 @@ def not_lower(
         replace(trial, outcome=_OPPOSITE.get(trial.outcome, trial.outcome))
         for trial in lower(results, datasets, ours, theirs, measure)
     ]
+
+
+def not_far_above(
+    results: Results, datasets: Sequence[str], ours: Source, theirs: Source, measure: str
+) -> list[Trial]:
+    """Is our measure at most a tenth above the other, dataset by dataset?"""
+    trials = []
+    for dataset in datasets:
+        gap = results.difference(dataset, ours, theirs, measure)
+        outcome = decided(gap, below=0.1, level=LEVEL / len(datasets))
+        trials.append(Trial(dataset, outcome, f"difference {formatted(gap)}" if gap else ""))
+    return trials
+
+
+def alike(dataset: str, ratios: Sequence[float], words: str) -> Trial:
+    """Whether a ratio lies between 4/5 and 5/4, by the mean of its logarithm over splits."""
+    if not ratios:
+        return Trial(dataset, "not run")
+    mean = MeanOverSplits.over([log(ratio) for ratio in ratios])
+    shown = MeanOverSplits(exp(mean.value), exp(mean.value) * mean.error, mean.n)
+    outcome = decided(mean, above=-log(1.25), below=log(1.25))
+    return Trial(dataset, outcome, f"{words} {formatted(shown, 2)}")
+
+
+def share_between(
+    dataset: str, share: MeanOverSplits | None, words: str, *, above: float, below: float = inf
+) -> Trial:
+    """Whether a share of rows lies between two bounds."""
+    if share is None:
+        return Trial(dataset, "not run")
+    percent = MeanOverSplits(100 * share.value, 100 * share.error, share.n)
+    return Trial(
+        dataset, decided(share, above=above, below=below), f"{formatted(percent, 0)} % {words}"
+    )
 
 
 def against_printed(

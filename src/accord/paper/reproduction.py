@@ -139,17 +139,17 @@ class Reproduction:
     def made(self) -> list[tuple[list[str], dict[str, Any]]]:
         """Which studies were made when, by which protocol and with which versions of what."""
         groups: list[tuple[list[str], dict[str, Any]]] = []
-        for name, run in self.summary["made"].items():
-            if alike := [names for names, other in groups if other == run]:
+        for name, how in self.summary["made"].items():
+            if alike := [names for names, other in groups if other == how]:
                 alike[0].append(name)
             else:
-                groups.append(([name], run))
+                groups.append(([name], how))
         return groups
 
     @property
     def quick(self) -> bool:
         """Whether any study was made with few splits."""
-        return any(run["protocol"] == "quick" for _, run in self.made)
+        return any(how["protocol"] == "quick" for _, how in self.made)
 
     @property
     def title(self) -> str:

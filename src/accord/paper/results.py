@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import hypot, isfinite, nan, sqrt
-from typing import Literal
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from accord.paper.sets import LEVELS
 from accord.paper.study import Source
 
 __all__ = [
+    "Comparison",
     "MeanOverSplits",
     "Results",
     "Written",
@@ -46,6 +47,14 @@ class MeanOverSplits:
         sample = np.asarray(values, dtype=np.float64)
         error = float(sample.std(ddof=1)) / sqrt(len(sample)) if len(sample) > 1 else nan
         return cls(float(sample.mean()), error, len(sample))
+
+
+class Comparison(NamedTuple):
+    """Two methods on the same splits: the mean of each, and the mean of their difference."""
+
+    ours: MeanOverSplits
+    theirs: MeanOverSplits
+    difference: MeanOverSplits
 
 
 def paired_difference(ours: Sequence[float], theirs: Sequence[float]) -> MeanOverSplits:
@@ -144,20 +153,36 @@ class Results:
             return jackknife(_gaps(records), _CALIBRATION[measure])
         return MeanOverSplits.over([record.measures[measure] for record in records])
 
+    def compared(
+        self, dataset: str, ours: Source, theirs: Source, measure: str
+    ) -> Comparison | None:
+        """Both means and that of ours − theirs, over the splits that both have."""
+        pairs = self.pairs(dataset, ours, theirs)
+        if not pairs:
+            return None
+        sides = [[pair[side] for pair in pairs] for side in (0, 1)]
+        if measure in _CALIBRATION:
+            kind, (one, two) = _CALIBRATION[measure], map(_gaps, sides)
+            return Comparison(
+                jackknife(one, kind), jackknife(two, kind), jackknife(one, kind, minus=two)
+            )
+        left, right = ([record.measures[measure] for record in side] for side in sides)
+        return Comparison(
+            MeanOverSplits.over(left), MeanOverSplits.over(right), paired_difference(left, right)
+        )
+
     def difference(
         self, dataset: str, ours: Source, theirs: Source, measure: str
     ) -> MeanOverSplits | None:
         """Mean of ours − theirs over the splits that both have."""
+        found = self.compared(dataset, ours, theirs, measure)
+        return None if found is None else found.difference
+
+    def wins(self, dataset: str, ours: Source, theirs: Source, measure: str) -> str:
+        """On how many of the common splits our measure is the lower one: "17 of 20"."""
         pairs = self.pairs(dataset, ours, theirs)
-        if not pairs:
-            return None
-        one, two = ([pair[side] for pair in pairs] for side in (0, 1))
-        if measure in _CALIBRATION:
-            return jackknife(_gaps(one), _CALIBRATION[measure], minus=_gaps(two))
-        return paired_difference(
-            [record.measures[measure] for record in one],
-            [record.measures[measure] for record in two],
-        )
+        won = sum(a.measures[measure] < b.measures[measure] for a, b in pairs)
+        return f"{won} of {len(pairs)}"
 
     def pairs(self, dataset: str, ours: Source, theirs: Source) -> list[tuple[Record, Record]]:
         """Both sides' records, split by split."""

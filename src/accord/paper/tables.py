@@ -5,7 +5,7 @@ import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from accord.datasets import info
 from accord.paper import published
@@ -14,8 +14,10 @@ from accord.paper.results import MeanOverSplits, Results, Written, standard_erro
 from accord.paper.study import Source
 
 __all__ = [
+    "BOTH_DENSITIES",
     "COSINE_IN_WORDS",
     "GAUSSIAN",
+    "INTERVALS",
     "LEGEND",
     "MIXTURE",
     "OF_THE_MEAN",
@@ -34,17 +36,30 @@ __all__ = [
 ]
 
 _FAR = 2.0  # combined standard errors
+_SCORES = ("nll", "nll_exact", "rmse")  # of which less is better
 LEGEND = (
     "Ours, mean ± standard error over splits; in italics below it, what the paper prints. Bold: "
     "the lowest of ours in a row, and of the paper's. † more than two combined standard errors "
     "from the published number of that method. N rows, d features."
 )
 OURS_LEGEND = "Mean ± standard error over splits. Bold: the lowest of a row."
-GAUSSIAN = "Scored density: the Gaussian with the ensemble's mean and variance, as in the paper."
+GAUSSIAN = (
+    "Scored density: the Gaussian with the ensemble's mean and variance, the likeliest reading of "
+    "the paper."
+)
+BOTH_DENSITIES = (
+    "Scored densities: NLL is of the Gaussian with the ensemble's mean and variance, the likeliest "
+    "reading of the paper, and so are the 95 % intervals; the column beside it is of the mixture "
+    "itself, which the estimators predict. Bold: the lowest of a column."
+)
+INTERVALS = (
+    "Errors by jackknife over splits. Scored: intervals of the Gaussian with the ensemble's mean "
+    "and variance."
+)
 OF_THE_MEAN = "Scored is the ensemble's mean; no density is."
 MIXTURE = (
-    "Scored density: the predictive distribution itself, a mixture of the members, which is what "
-    "the estimators predict and the paper does not print."
+    "Scored density: the mixture of the members itself, which the estimators predict and the paper "
+    "does not print."
 )
 COSINE_IN_WORDS = (
     "The cosine recipe is ours: Adam from 1e-2 to 0 along a cosine, standardised targets, an "
@@ -101,19 +116,27 @@ class Entry:
 
 @dataclass(frozen=True)
 class ResultColumn:
-    """A heading and one entry per row; ``beside`` shows the published numbers in the same cells."""
+    """A heading and one entry per row; ``beside`` shows the published numbers in the same cells.
+
+    ``is_score`` says that lower is better.
+    """
 
     heading: str
     entries: tuple[Entry, ...]
     beside: bool = False
+    is_score: bool = True
+
+    def printed(self, place: int) -> Figure | None:
+        """The published number that is shown in a row."""
+        return self.entries[place].printed if self.beside else None
 
 
 @dataclass(frozen=True)
 class ResultTable:
     """Datasets (or methods) down, methods (or measures) across.
 
-    ``facts`` are further columns of text, such as the sizes of datasets. With ``mark_best`` the
-    lowest number of each row is marked, separately among the paper's and among ours.
+    ``facts`` are further columns of text, such as the sizes of datasets. The lowest number of each
+    row, or column of scores, is marked (``best_of``), separately among the paper's and ours.
     """
 
     name: str
@@ -123,7 +146,7 @@ class ResultTable:
     rows: tuple[str, ...]
     columns: tuple[ResultColumn, ...]
     facts: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    mark_best: bool = False
+    best_of: Literal["rows", "columns"] | None = None
 
     @property
     def head(self) -> list[str]:
@@ -132,32 +155,30 @@ class ResultTable:
 
     def cells(self) -> list[tuple[list[str], list[ShownNumber]]]:
         """Each row's name and facts, and its numbers."""
-        lines = []
-        for place, row in enumerate(self.rows):
-            entries = [column.entries[place] for column in self.columns]
-            printed = [
-                e.printed if c.beside else None for c, e in zip(self.columns, entries, strict=True)
-            ]
-            places = self._decimals(entries)
-            values = [entry.rounded(n) for entry, n in zip(entries, places, strict=True)]
-            best, best_printed = _lowest(values), _lowest(_values(printed))
-            cells = [
-                ShownNumber(
-                    entry.text(n),
-                    self.mark_best and entry.rounded(n) == best,
-                    formatted(figure) if figure else "",
-                    self.mark_best and figure is not None and figure.value == best_printed,
-                )
-                for entry, n, figure in zip(entries, places, printed, strict=True)
-            ]
-            lines.append(([row, *(values[place] for values in self.facts.values())], cells))
-        return lines
+        places = range(len(self.rows))
+        shown = [[self._shown(place, column) for column in self.columns] for place in places]
+        facts = [[values[place] for values in self.facts.values()] for place in places]
+        return [([self.rows[n], *facts[n]], shown[n]) for n in places]
 
-    def _decimals(self, row: Sequence[Entry]) -> list[int]:
-        """Those of each number in a row: one for all that are compared, else one per column."""
-        if self.mark_best:
-            return [max(entry.decimals for entry in row)] * len(row)
-        return [max(entry.decimals for entry in column.entries) for column in self.columns]
+    def _shown(self, place: int, column: ResultColumn) -> ShownNumber:
+        entry, figure = column.entries[place], column.printed(place)
+        rivals = self._rivals(place, column)
+        decimals = max(rival.decimals for rival, _ in rivals)
+        marked = self.best_of == "rows" or (self.best_of == "columns" and column.is_score)
+        best = _lowest([rival.rounded(decimals) for rival, _ in rivals])
+        best_printed = _lowest([other.value for _, other in rivals if other is not None])
+        return ShownNumber(
+            entry.text(decimals),
+            marked and entry.rounded(decimals) == best,
+            formatted(figure) if figure else "",
+            marked and figure is not None and figure.value == best_printed,
+        )
+
+    def _rivals(self, place: int, column: ResultColumn) -> list[tuple[Entry, Figure | None]]:
+        """The numbers that one is compared with, itself among them, as ours and published."""
+        if self.best_of == "rows":
+            return [(c.entries[place], c.printed(place)) for c in self.columns]
+        return [(column.entries[n], column.printed(n)) for n in range(len(self.rows))]
 
     def to_markdown(self) -> str:
         """A table for people."""
@@ -223,10 +244,6 @@ def numbers_in(text: str) -> dict[Written, MeanOverSplits]:
 
 def _number(value: float) -> str:
     return "" if math.isnan(value) else f"{value:.6g}"
-
-
-def _values(figures: Sequence[Figure | None]) -> list[float]:
-    return [figure.value for figure in figures if figure is not None]
 
 
 def _lowest(values: Sequence[float]) -> float:
@@ -304,7 +321,7 @@ def by_dataset(
     names = [entry.dataset for entry in columns[0].entries]
     rows = tuple(info(dataset).title for dataset in names)
     facts = sizes_of(names) if sizes else {}
-    return ResultTable(name, title, note, "dataset", rows, tuple(columns), facts, mark_best=True)
+    return ResultTable(name, title, note, "dataset", rows, tuple(columns), facts, best_of="rows")
 
 
 def sizes_of(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:
@@ -338,5 +355,7 @@ def by_source(
             )
             for source in rows.values()
         ]
-        columns.append(ResultColumn(heading, tuple(entries), beside=table is not None))
-    return ResultTable(name, title, note, "method", tuple(rows), tuple(columns))
+        is_score = measure in _SCORES
+        columns.append(ResultColumn(heading, tuple(entries), table is not None, is_score))
+    names = tuple(rows)
+    return ResultTable(name, title, note, "method", names, tuple(columns), best_of="columns")
