@@ -273,8 +273,8 @@ def _kernel(rule: Rule, n: int) -> AllowedErrors | None:
     filled = lower <= upper
     if not np.isfinite(lower[filled]).all() or not np.isfinite(upper[filled]).all():
         return None
-    center = np.where(filled, -(np.where(filled, lower + upper, 0.0)) / 2, 0.0)
-    half = np.where(filled, np.where(filled, upper - lower, 0.0) / 2, 0.0)
+    lower, upper = np.where(filled, lower, 0.0), np.where(filled, upper, 0.0)
+    center, half = -(lower + upper) / 2, (upper - lower) / 2
     if not half.sum(axis=0).all():
         return None
     if not rule.per_row:

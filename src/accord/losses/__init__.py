@@ -1,17 +1,19 @@
 """Losses behind the call of ``torch.nn.GaussianNLLLoss``: ``loss(input, target, var)``.
 
-A network predicts a mean (``input``) and a variance (``var``) for each target. ``reduction`` is
-torch's: "none" for one value per element, "mean" or "sum".
+A network predicts a mean (``input``) and a variance (``var``) for each target; of classes, their
+logits. ``reduction`` is torch's: "none" for one value per element, "mean" or "sum".
 """
 
 from accord.losses.agreement import AgreementLoss, DatasetAgreementLoss, JointAgreementLoss
 from accord.losses.bvm import BVMLoss, bvm_loss
+from accord.losses.classes import ClassAgreementLoss
 from accord.losses.likelihoods import BetaNLLLoss, GaussianNLLLoss, LaplaceNLLLoss, MSELoss
 
 __all__ = [
     "AgreementLoss",
     "BVMLoss",
     "BetaNLLLoss",
+    "ClassAgreementLoss",
     "DatasetAgreementLoss",
     "GaussianNLLLoss",
     "JointAgreementLoss",
