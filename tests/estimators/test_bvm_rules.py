@@ -271,6 +271,7 @@ REFUSED = {
         {},
         "none for target 0",
     ),
+    "and its opposite": ({"rule": Within(0.5) & ~Within(0.5)}, {}, "imply a density|none for"),
     "local with y_dist": ({}, {"y_dist": Laplace(Y, 0.3)}, "stated tolerance"),
     "wrong shape": ({"rule": Within(0.2)}, {"y_dist": Laplace(Y[:5], 0.3)}, "shape"),
     "both noises": ({"rule": Within(0.2)}, {"y_dist": Laplace(Y, 0.3), "y_std": 0.1}, "both"),

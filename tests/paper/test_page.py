@@ -25,6 +25,8 @@ def folder(tmp_path: Path) -> Path:
     for study in ("table1", "table3"):
         for table in study_named(study).tables(invented(nll)):
             (tmp_path / "tables" / f"{table.name}.csv").write_text(table.to_csv())
+    claims = {"as printed": {"holds": 11, "does not hold": 9}, "smoothed": {"undecided": 20}}
+    (tmp_path / "summary.json").write_text(json.dumps({"claims": claims}))
     return tmp_path
 
 
@@ -37,14 +39,23 @@ def test_numbers_come_from_the_tables(folder: Path) -> None:
 
 def test_only_what_is_between_the_markers_changes(folder: Path, tmp_path: Path) -> None:
     readme = tmp_path / "README.md"
-    readme.write_text(f"before\n{START}\nold\n{END}\nafter\n")
+    readme.write_text(f"before 3\n{START}\nold\n{END}\nafter\n")
     update_readme(readme, folder)
     text = readme.read_text()
-    assert text.startswith(f"before\n{START}\n| dataset |")
+    assert text.startswith(f"before 3\n{START}\n| dataset |")
     assert text.endswith(f"\n{END}\nafter\n")
     assert "old" not in text
     update_readme(readme, folder)
     assert readme.read_text() == text
+
+
+def test_verdicts_are_counted_in_the_words_that_are_there(folder: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    counts = "Of 1, 2 hold\nas printed, 3 do not and 4 are undecided; smoothed by the tolerance"
+    readme.write_text(f"In 2023. {counts} 5,\n6 and 7. The 8.\n{START}\n{END}\n")
+    update_readme(readme, folder)
+    words = "Of 20, 11 hold\nas printed, 9 do not and 0 are undecided; smoothed by the tolerance"
+    assert readme.read_text().startswith(f"In 2023. {words} 0,\n0 and 20. The 8.\n{START}")
 
 
 def test_a_readme_without_markers_is_refused(folder: Path, tmp_path: Path) -> None:

@@ -184,6 +184,9 @@ def test_one_study_made_again_leaves_the_others_as_they_were(
 def test_pages_need_a_reproduction_of_the_paper(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"summary\.json"):
         lay_out(tmp_path)
+    (tmp_path / "summary.json").write_text("{}")
+    with pytest.raises(ValueError, match="names the studies made"):
+        lay_out(tmp_path)
     (tmp_path / "summary.json").write_text('{"made": {"shift": {}}}')
     with pytest.raises(ValueError, match="uses them again"):
         lay_out(tmp_path)

@@ -43,11 +43,11 @@ from accord.paper.tables import (
     COSINE_IN_WORDS,
     INTERVALS,
     LEGEND,
-    OURS_LEGEND,
     ResultColumn,
     ResultTable,
     by_dataset,
     deep_and_bvm,
+    of_sources,
     ours,
 )
 
@@ -112,13 +112,12 @@ def tables(results: Results) -> list[ResultTable]:
         "Deep Ensembles, cosine": deep(COSINE),
         "MSE Ensemble, cosine": mse(COSINE),
     }
-    columns = [
-        ours(heading, results, "calibration", "ece", source, compared=False)
-        for heading, source in local.items()
-    ]
     title = "Beyond the paper: ECE with a local tolerance and with our recipe"
-    own = f"{OURS_LEGEND} {INTERVALS} {COSINE_IN_WORDS}"
-    return [*found, by_dataset("calibration-ece-ours", title, own, columns, sizes=False)]
+    own = f"{INTERVALS} {COSINE_IN_WORDS}"
+    return [
+        *found,
+        of_sources("calibration-ece-ours", title, own, results, DATASETS, local, "ece"),
+    ]
 
 
 def _suffix(recipe: str) -> str:
@@ -128,7 +127,7 @@ def _suffix(recipe: str) -> str:
 def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
     own = [deep(recipe), bvm(recipe, AS_PRINTED), bvm(recipe, SMOOTHED)]
     return [
-        ours("MSE Ensemble", results, "calibration", measure, mse(recipe), beside=True),
+        ours("MSE Ensemble", results, "calibration", measure, mse(recipe)),
         *deep_and_bvm(results, "calibration", measure, own),
     ]
 

@@ -3,6 +3,8 @@
 python -m accord.paper.page README.md results
 """
 
+import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -231,14 +233,36 @@ def results_table(folder: Path) -> str:
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
+_COUNTS = (
+    "Of #, # hold as printed, # do not and # are undecided; smoothed by the tolerance #, # and #."
+)
+
+
+def with_counts(text: str, folder: Path) -> str:
+    """The text with the numbers of its sentence on the paper's claims as they are in the folder."""
+    claims = json.loads((folder / "summary.json").read_text("utf-8"))["claims"]
+    by_outcome = [
+        [claims[predictive.name].get(o, 0) for o in ("holds", "does not hold", "undecided")]
+        for predictive in (AS_PRINTED, SMOOTHED)
+    ]
+    numbers = iter([sum(by_outcome[0]), *by_outcome[0], *by_outcome[1]])
+    words = (re.escape(word).replace(r"\#", r"\d+") for word in _COUNTS.split())
+
+    def counted_again(found: re.Match[str]) -> str:
+        return re.sub(r"\d+", lambda _: str(next(numbers)), found[0])
+
+    return re.sub(r"\s+".join(words), counted_again, text, count=1)
+
+
 def update_readme(readme: Path, folder: Path) -> None:
-    """Put the table between the README's two markers."""
+    """Put the table between the README's two markers, and the counts of verdicts into its words."""
     text = readme.read_text(encoding="utf-8")
     if START not in text or END not in text:
         raise ValueError(f"{readme} must hold the lines {START!r} and {END!r}, got none of them.")
     before, rest = text.split(START, 1)
     _, after = rest.split(END, 1)
-    write_whole(readme, f"{before}{START}\n{results_table(folder)}\n{END}{after}")
+    whole = f"{before}{START}\n{results_table(folder)}\n{END}{after}"
+    write_whole(readme, with_counts(whole, folder))
 
 
 if __name__ == "__main__":

@@ -229,8 +229,13 @@ def lay_out(folder: str | Path) -> Reproduction:
         raise FileNotFoundError(
             f"folder must hold the summary.json of a reproduction, got {target}. Run reproduce()."
         )
-    summary = json.loads((target / "summary.json").read_text(encoding="utf-8"))
-    if own := [name for name in summary["made"] if study_named(name) in OWN_STUDIES]:
+    made = json.loads((target / "summary.json").read_text(encoding="utf-8")).get("made", ())
+    if not made:
+        raise ValueError(
+            f"folder must hold a summary.json that names the studies made, got {target} without "
+            "any. Run reproduce() again."
+        )
+    if own := [name for name in made if study_named(name) in OWN_STUDIES]:
         raise ValueError(
             f"pages must be of the paper's studies, got {', '.join(own)}, whose tables are made of "
             "its records. Run reproduce() in the same folder, which uses them again."

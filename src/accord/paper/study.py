@@ -27,6 +27,7 @@ __all__ = [
     "NO_ADVERSARY",
     "PLAIN",
     "SCORED",
+    "SHARED",
     "SMOOTHED",
     "SMOOTHING",
     "Answer",
@@ -201,6 +202,7 @@ NO_ADVERSARY = Departure(
     "the same networks and recipe as BVM, trained on NLL, without adversarial training",
     "so that the loss is the only difference between the two columns",
 )
+SHARED = (NO_ADVERSARY, SCORED, FLOOR, SMOOTHING)
 
 
 def _nothing(results: "Results") -> Sequence[Any]:

@@ -11,13 +11,10 @@ from accord.paper.claims import LEVEL, JudgedClaim, Trial, against_printed, judg
 from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
-    FLOOR,
     LARGE,
     LOCAL,
-    NO_ADVERSARY,
-    SCORED,
+    SHARED,
     SMOOTHED,
-    SMOOTHING,
     Departure,
     Group,
     Predictive,
@@ -32,11 +29,11 @@ from accord.paper.tables import (
     LEGEND,
     MIXTURE,
     OF_THE_MEAN,
-    OURS_LEGEND,
     ResultColumn,
     ResultTable,
     by_dataset,
     deep_and_bvm,
+    of_sources,
     ours,
 )
 
@@ -152,10 +149,7 @@ DEPARTURES = (
         "split of each dataset, kept for the others",
         "its authors train ten times as long; they search on every split",
     ),
-    NO_ADVERSARY,
-    SCORED,
-    FLOOR,
-    SMOOTHING,
+    *SHARED,
 )
 
 
@@ -177,10 +171,7 @@ def tables(results: Results) -> list[ResultTable]:
 
 
 def _rival_columns(results: Results, measure: str) -> list[ResultColumn]:
-    return [
-        ours(source.method, results, "table1", measure, source, beside=True)
-        for source in (PBP, MC_DROPOUT)
-    ]
+    return [ours(source.method, results, "table1", measure, source) for source in (PBP, MC_DROPOUT)]
 
 
 def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
@@ -189,16 +180,11 @@ def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
 
 
 def _beyond_table(results: Results) -> ResultTable:
-    columns = [
-        *(
-            ours(f"local, {recipe}", results, "table1", "nll", bvm(recipe, LOCAL), compared=False)
-            for recipe in RECIPE_NAMES
-        ),
-        ours("Deep Ensembles, cosine", results, "table1", "nll", deep(COSINE), compared=False),
-    ]
-    note = f"{OURS_LEGEND} {GAUSSIAN} {COSINE_IN_WORDS}"
+    sources = {f"local, {recipe}": bvm(recipe, LOCAL) for recipe in RECIPE_NAMES}
+    sources["Deep Ensembles, cosine"] = deep(COSINE)
     title = "Beyond the paper: test NLL with a local tolerance and with our recipe"
-    return by_dataset("table1-nll-ours", title, note, columns)
+    note = f"{GAUSSIAN} {COSINE_IN_WORDS}"
+    return of_sources("table1-nll-ours", title, note, results, DATASETS, sources)
 
 
 def _mixture_tables(results: Results) -> list[ResultTable]:
@@ -210,13 +196,8 @@ def _mixture_tables(results: Results) -> list[ResultTable]:
     for recipe, (words, suffix, predictives) in by_recipe.items():
         sources = {"Deep Ensembles": deep(recipe)}
         sources |= {f"BVM {p.name}": bvm(recipe, p) for p in predictives}
-        columns = [
-            ours(heading, results, "table1", "nll_exact", source, compared=False)
-            for heading, source in sources.items()
-        ]
-        title = f"Table 1, test NLL of the mixture itself: {words}"
-        note = f"{OURS_LEGEND} {MIXTURE}"
-        found.append(by_dataset(f"table1-mixture{suffix}", title, note, columns))
+        title, name = f"Table 1, test NLL of the mixture itself: {words}", f"table1-mixture{suffix}"
+        found.append(of_sources(name, title, MIXTURE, results, DATASETS, sources, "nll_exact"))
     return found
 
 

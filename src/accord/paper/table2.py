@@ -12,12 +12,9 @@ from accord.paper.claims import JudgedClaim, alike, judged, lower, share_between
 from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
-    FLOOR,
     LOCAL,
-    NO_ADVERSARY,
-    SCORED,
+    SHARED,
     SMOOTHED,
-    SMOOTHING,
     Departure,
     Drawing,
     Group,
@@ -93,10 +90,7 @@ DEPARTURES = (
         "twenty seeds, the first of them in the figure",
         "differences between losses are of the size of those between seeds",
     ),
-    NO_ADVERSARY,
-    SCORED,
-    FLOOR,
-    SMOOTHING,
+    *SHARED,
 )
 _MEASURES = {
     "nll": "NLL",

@@ -40,13 +40,12 @@ from accord.paper.tables import (
     GAUSSIAN,
     LEGEND,
     MIXTURE,
-    OURS_LEGEND,
     Entry,
     ResultColumn,
     ResultTable,
     by_dataset,
     deep_and_bvm,
-    ours,
+    of_sources,
 )
 
 __all__ = ["STUDY", "bvm", "deep"]
@@ -184,31 +183,16 @@ def tables(results: Results) -> list[ResultTable]:
         ),
     )
     title = "Table 3, test NLL of the mixture itself"
-    mixture = f"{OURS_LEGEND} {MIXTURE} {COSINE_IN_WORDS}"
+    mixture = f"{MIXTURE} {COSINE_IN_WORDS}"
     return [
         by_dataset("table3", "Table 3, test NLL on outliers", note, main),
         _shifts(results),
         *(
-            _plain(f"table3-{name}", title, f"{OURS_LEGEND} {words}", sources, results)
+            of_sources(f"table3-{name}", title, words, results, DATASETS, sources)
             for name, title, sources, words in others
         ),
-        _plain("table3-mixture", title, mixture, _MIXTURE, results, "nll_exact"),
+        of_sources("table3-mixture", title, mixture, results, DATASETS, _MIXTURE, "nll_exact"),
     ]
-
-
-def _plain(
-    name: str,
-    title: str,
-    note: str,
-    sources: dict[str, Source],
-    results: Results,
-    measure: str = "nll",
-) -> ResultTable:
-    columns = [
-        ours(heading, results, "table3", measure, source, compared=False)
-        for heading, source in sources.items()
-    ]
-    return by_dataset(name, title, note, columns, sizes=len(columns) < 6)  # no wider than a page
 
 
 def _titles(names: Sequence[str]) -> str:

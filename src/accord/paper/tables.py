@@ -11,7 +11,7 @@ from accord.datasets import info
 from accord.paper import published
 from accord.paper.published import Figure
 from accord.paper.results import MeanOverSplits, Results, Written, standard_errors_apart
-from accord.paper.study import Source
+from accord.paper.study import SMOOTHED, Source
 
 __all__ = [
     "BOTH_DENSITIES",
@@ -21,7 +21,6 @@ __all__ = [
     "LEGEND",
     "MIXTURE",
     "OF_THE_MEAN",
-    "OURS_LEGEND",
     "Entry",
     "ResultColumn",
     "ResultTable",
@@ -31,11 +30,13 @@ __all__ = [
     "deep_and_bvm",
     "formatted",
     "numbers_in",
+    "of_sources",
     "ours",
     "sizes_of",
 ]
 
 _FAR = 2.0  # combined standard errors
+_MANY = 6  # columns beside which there is no room for the sizes of the datasets
 _SCORES = ("nll", "nll_exact", "rmse")  # of which less is better
 LEGEND = (
     "Ours, mean ± standard error over splits; in italics below it, what the paper prints. Bold: "
@@ -127,8 +128,9 @@ class ResultColumn:
     is_score: bool = True
 
     def printed(self, place: int) -> Figure | None:
-        """The published number that is shown in a row."""
-        return self.entries[place].printed if self.beside else None
+        """The published number that is shown in a row; none beside what the paper does not do."""
+        entry = self.entries[place]
+        return entry.printed if self.beside and entry.source.predictive != SMOOTHED.name else None
 
 
 @dataclass(frozen=True)
@@ -278,15 +280,8 @@ def ours(
     table: published.PrintedTable,
     measure: str,
     source: Source,
-    *,
-    compared: bool = True,
-    beside: bool = False,
 ) -> ResultColumn:
-    """Ours, one number per dataset of a published table.
-
-    ``compared`` ones are held against the published number of the same method, which ``beside``
-    shows in the same cells.
-    """
+    """Ours, one number per dataset of a published table, beside what it prints of that method."""
     return ResultColumn(
         heading,
         tuple(
@@ -295,11 +290,11 @@ def ours(
                 measure,
                 source,
                 results.estimate(d, source, measure),
-                published.figure(table, d, measure, source.method) if compared else None,
+                published.figure(table, d, measure, source.method),
             )
             for d in published.datasets(table)
         ),
-        beside,
+        beside=True,
     )
 
 
@@ -309,7 +304,7 @@ def deep_and_bvm(
     """Deep Ensembles, BVM as printed and BVM smoothed, the first two beside what is published."""
     headings = ("Deep Ensembles", "BVM as printed", "BVM smoothed")
     return [
-        ours(heading, results, table, measure, source, beside=heading != headings[-1])
+        ours(heading, results, table, measure, source)
         for heading, source in zip(headings, sources, strict=True)
     ]
 
@@ -322,6 +317,30 @@ def by_dataset(
     rows = tuple(info(dataset).title for dataset in names)
     facts = sizes_of(names) if sizes else {}
     return ResultTable(name, title, note, "dataset", rows, tuple(columns), facts, best_of="rows")
+
+
+def of_sources(
+    name: str,
+    title: str,
+    note: str,
+    results: Results,
+    datasets: Sequence[str],
+    sources: Mapping[str, Source],
+    measure: str = "nll",
+) -> ResultTable:
+    """A table of our numbers alone, with a column for each source; no wider than a page."""
+    columns = [
+        ResultColumn(
+            heading,
+            tuple(
+                Entry(d, measure, source, results.estimate(d, source, measure), None)
+                for d in datasets
+            ),
+        )
+        for heading, source in sources.items()
+    ]
+    note = f"{OURS_LEGEND} {note}"
+    return by_dataset(name, title, note, columns, sizes=len(columns) < _MANY)
 
 
 def sizes_of(datasets: Sequence[str]) -> dict[str, tuple[str, ...]]:

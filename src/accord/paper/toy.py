@@ -12,11 +12,9 @@ from accord.paper.results import MeanOverSplits, Results
 from accord.paper.sets import TOY_GRID, folds
 from accord.paper.study import (
     AS_PRINTED,
-    FLOOR,
     LOCAL,
-    SCORED,
+    SHARED,
     SMOOTHED,
-    SMOOTHING,
     Departure,
     Drawing,
     Group,
@@ -101,9 +99,7 @@ DEPARTURES = (
         "Deep Ensembles by the same recipe, in a panel of their own",
         "so that the two can be compared",
     ),
-    SCORED,
-    FLOOR,
-    SMOOTHING,
+    *SHARED,
 )
 
 
