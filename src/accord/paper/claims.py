@@ -48,7 +48,9 @@ RULE = (
     "A claim *holds* or *does not hold* where the 95 % confidence interval of the paired "
     "differences over splits says so (Student's t, the 5 % shared among a claim's datasets), and "
     "is *undecided* otherwise. Likelihoods of single splits have long tails, so that a mean can "
-    "stay undecided although nearly all splits agree."
+    "stay undecided although nearly all splits agree. Splits of a set share rows: the intervals "
+    "speak of these sets, not of others like them. A difference can be certain and still be small: "
+    "the evidence says how large it is."
 )
 _OPPOSITE: dict[Outcome, Outcome] = {"holds": "does not hold", "does not hold": "holds"}
 
