@@ -263,7 +263,7 @@ def formatted(number: MeanOverSplits | Figure | None, decimals: int | None = Non
         return "–"
     if decimals is None:
         decimals = number.decimals if isinstance(number, Figure) else _decimals(number)
-    value = f"{number.value:.{decimals}f}".replace("-", "−")
+    value = f"{number.value:z.{decimals}f}".replace("-", "−")  # z: no minus before a zero
     if number.error is None or math.isnan(number.error):
         return value
     return f"{value} ± {number.error:.{decimals}f}"
