@@ -185,3 +185,8 @@ def test_numbers_are_written_as_in_the_paper(
     number: MeanOverSplits | Figure | None, text: str
 ) -> None:
     assert formatted(number) == text
+
+
+def test_what_rounds_to_nothing_has_no_sign() -> None:
+    assert formatted(MeanOverSplits(-1e-6, 0.1, 3)) == "0.0000 ± 0.1000"
+    assert formatted(MeanOverSplits(-0.5, 0.1, 3)) == "−0.50 ± 0.10"
