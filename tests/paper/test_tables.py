@@ -187,6 +187,21 @@ def test_numbers_are_written_as_in_the_paper(
     assert formatted(number) == text
 
 
+def test_methods_with_fewer_splits_stand_beside_the_others_on_these() -> None:
+    def nll(cell: Cell) -> float:
+        return 9.0 if cell.split >= 10 else 1.0
+
+    results = invented(nll)
+    table = named("discussion", "discussion-chosen-out", results)
+    assert {e.ours.n for column in table.columns for e in column.entries if e.ours} == {10}
+    assert cells(table, "Yacht")["ε = 0 (NLL)"] == "1.00 ± 0.00"
+    whole = named("discussion", "discussion-sweep-smoothed-out", results)
+    assert cells(whole, "Yacht")["ε = 0 (NLL)"] == "5.00 ± 0.92"
+    written = Results((), table.numbers() | whole.numbers())
+    for shown in (table, whole):  # each finds its own numbers again
+        assert named("discussion", shown.name, written).to_markdown() == shown.to_markdown()
+
+
 def test_what_rounds_to_nothing_has_no_sign() -> None:
     assert formatted(MeanOverSplits(-1e-6, 0.1, 3)) == "0.0000 ± 0.1000"
     assert formatted(MeanOverSplits(-0.5, 0.1, 3)) == "−0.50 ± 0.10"

@@ -19,6 +19,7 @@ __all__ = [
     "Results",
     "Written",
     "jackknife",
+    "of_first",
     "paired_difference",
     "standard_errors_apart",
 ]
@@ -143,11 +144,18 @@ class Results:
         """The records of all splits; none if they are not there."""
         return list(self._by_place.get((dataset, source), {}).values())
 
-    def estimate(self, dataset: str, source: Source, measure: str) -> MeanOverSplits | None:
-        """Mean over the splits; the calibration errors ``ece`` and ``mce`` of the mean curve."""
-        records = self.at(dataset, source)
+    def estimate(
+        self, dataset: str, source: Source, measure: str, *, first: int | None = None
+    ) -> MeanOverSplits | None:
+        """Mean over the splits; the calibration errors ``ece`` and ``mce`` of the mean curve.
+
+        ``first`` leaves all but the first splits out, so that methods with fewer can stand beside
+        the others.
+        """
+        records = self.at(dataset, source)[:first]
         if not records:
-            key = (dataset, measure, source.method, source.recipe, source.predictive)
+            name = measure if first is None else of_first(measure, first)
+            key = (dataset, name, source.method, source.recipe, source.predictive)
             return self._written.get(key)
         if measure in _CALIBRATION:
             return jackknife(_gaps(records), _CALIBRATION[measure])
@@ -201,6 +209,11 @@ class Results:
     def seconds(self, study: str) -> float:
         """Time of one core spent on a study's own records, in this run and earlier ones."""
         return sum(record.seconds for record in self.records if record.source.study == study)
+
+
+def of_first(measure: str, first: int) -> str:
+    """What a measure over the first splits alone is called where it is written."""
+    return f"{measure} of {first} splits"
 
 
 def _gaps(records: Sequence[Record]) -> Floats:

@@ -10,7 +10,13 @@ from typing import Literal, NamedTuple
 from accord.datasets import info
 from accord.paper import published
 from accord.paper.published import Figure
-from accord.paper.results import MeanOverSplits, Results, Written, standard_errors_apart
+from accord.paper.results import (
+    MeanOverSplits,
+    Results,
+    Written,
+    of_first,
+    standard_errors_apart,
+)
 from accord.paper.study import SMOOTHED, Source
 
 __all__ = [
@@ -327,13 +333,19 @@ def of_sources(
     datasets: Sequence[str],
     sources: Mapping[str, Source],
     measure: str = "nll",
+    *,
+    first: int | None = None,
 ) -> ResultTable:
-    """A table of our numbers alone, with a column for each source; no wider than a page."""
+    """A table of our numbers alone, with a column for each source; no wider than a page.
+
+    ``first`` counts the splits that all sources have, where some have more.
+    """
+    shown = measure if first is None else of_first(measure, first)
     columns = [
         ResultColumn(
             heading,
             tuple(
-                Entry(d, measure, source, results.estimate(d, source, measure), None)
+                Entry(d, shown, source, results.estimate(d, source, measure, first=first), None)
                 for d in datasets
             ),
         )
