@@ -1,12 +1,15 @@
 """Log-probabilities of intervals that hold in the tails: the base on which everything stands."""
 
-from accord._numerics.averages import log_cdf, log_mean_between, log_mean_cdf, log_mean_within
 from accord._numerics.counting import log_at_least
 from accord._numerics.family import (
     StandardFamily,
     family_named,
     family_names,
     family_with_variance,
+    log_cdf,
+    log_mean_between,
+    log_mean_cdf,
+    log_mean_within,
     register_family,
 )
 from accord._numerics.interval import (
