@@ -12,7 +12,7 @@ from accord._files import (
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
-from accord.tables.features import Decision
+from accord.tables.features import Decision, Suspect, suspects
 from accord.tables.files import (
     ArrowFrame,
     Table,
@@ -36,7 +36,6 @@ from accord.tables.schema import (
     conform,
     judge,
 )
-from accord.tables.suspects import Suspect, suspects
 from accord.tables.training_data import TrainingData, number_column, prepare_training
 
 __all__ = [
