@@ -23,7 +23,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_checks",
         "_code",
         "_files",
-        "_notebook",
         "_progress",
         "_threads",
         "_wording",
