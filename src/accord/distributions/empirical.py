@@ -10,7 +10,7 @@ from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, shown, to_floats, to_tensors
 from accord.distributions.crps import crps_samples
 from accord.distributions.distribution import Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     quantile_rows,
 )
 from accord.distributions.smoothed import Smoothable

@@ -38,7 +38,7 @@ from accord.distributions.batch import (
 )
 from accord.distributions.crps import BoxedGaussians, one_gaussian
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     FAR_LEVELS,
     NEAR_LEVELS,
     mean_and_variance,

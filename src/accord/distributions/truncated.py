@@ -9,7 +9,7 @@ from torch import Tensor
 from accord._checks import check_ordered, check_trailing
 from accord.distributions.batch import Generator, TensorMap, Values, shown
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     moments_by_quantiles,
     shared_parts,
     spread_landmarks,

@@ -12,7 +12,7 @@ from torch import Tensor
 from accord._checks import check_positive
 from accord.distributions.batch import Generator, TensorMap, Values, shown, to_tensors
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     FAR_LEVELS,
     NEAR_LEVELS,
     moments_by_quantiles,

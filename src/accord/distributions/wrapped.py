@@ -10,7 +10,7 @@ from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, shown
 from accord.distributions.crps import BoxedGaussians
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
-from accord.distributions.moments import shared_parts
+from accord.distributions.numerical import shared_parts
 
 if TYPE_CHECKING:
     from accord.distributions.families import Normal
