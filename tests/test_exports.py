@@ -39,6 +39,7 @@ PUBLIC = [
     "Normal",
     "PBPRegressor",
     "PortfolioRegressor",
+    "PredictiveModel",
     "Recalibrated",
     "Smoothed",
     "StudentT",
@@ -103,6 +104,18 @@ accord.BVMRegressor(tolerence=3)
 accord.BVMRegresor()
 reveal_type(accord.BVMRegressor().predict_interval([[0.0]]))
 reveal_type(accord.PortfolioRegressor().predict([[0.0]], return_std=True))
+reveal_type(accord.load("m.accord").predict_quantiles([[0.0]], alpha=0.5))
+reveal_type(accord.load("m.accord", accord.TableRegressor))
+accord.load("m.accord").predict_intervall([[0.0]])
+models: list[accord.PredictiveModel] = [
+    accord.BVMRegressor(),
+    accord.GuardedRegressor(accord.BVMRegressor()),
+    accord.JointBVMRegressor(),
+    accord.PortfolioRegressor(),
+    accord.Recalibrated(accord.BVMRegressor()),
+    accord.TableRegressor(),
+    accord.TrustScore(),
+]
 """
 
 
@@ -117,8 +130,12 @@ def test_type_checkers_know_the_classes(tmp_path: Path) -> None:
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
     )
     said = dict(re.findall(r"program\.py:(\d+): (error: .*|note: Revealed.*)", out.stdout))
-    assert sorted(said) == ["3", "4", "5", "6"]
+    assert sorted(said, key=int) == ["3", "4", "5", "6", "7", "8", "9", "17"]
     assert 'Unexpected keyword argument "tolerence"' in said["3"]
     assert 'Module has no attribute "BVMRegresor"' in said["4"]
     assert 'Revealed type is "numpy.ndarray[' in said["5"]
     assert 'Revealed type is "tuple[numpy.ndarray[' in said["6"]
+    assert 'Revealed type is "numpy.ndarray[' in said["7"]
+    assert "TableRegressor" in said["8"]
+    assert '"PredictiveModel" has no attribute "predict_intervall"' in said["9"]
+    assert "TrustScore" in said["17"]

@@ -10,14 +10,17 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TypeVar, overload
 
 import numpy as np
 from numpy.lib import format as npy
 
 from accord._files import atomic_output, printable, quoted
 from accord._version import __version__
+from accord.distributions import PredictiveModel
 from accord.persistence.encoding import Array, Decoder, Encoder, MissingCodeError
+
+T = TypeVar("T")
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -45,7 +48,7 @@ def save(model: Any, path: str | Path, *, metadata: dict[str, Any] | None = None
         >>> from sklearn.preprocessing import StandardScaler
         >>> path = Path(tempfile.mkdtemp()) / "scaler.accord"
         >>> save(StandardScaler().fit([[0.0], [2.0]]), path)
-        >>> load(path).transform([[3.0]])
+        >>> load(path, StandardScaler).transform([[3.0]])
         array([[2.]])
     """
     encoder = Encoder()
@@ -67,7 +70,18 @@ def save(model: Any, path: str | Path, *, metadata: dict[str, Any] | None = None
         archive.writestr(zipfile.ZipInfo(_MANIFEST), text)
 
 
-def load(path: str | Path, *, make_module: Callable[[], Any] | None = None) -> Any:
+@overload
+def load(
+    path: str | Path, kind: None = None, *, make_module: Callable[[], Any] | None = None
+) -> PredictiveModel: ...
+@overload
+def load(path: str | Path, kind: type[T], *, make_module: Callable[[], Any] | None = None) -> T: ...
+def load(
+    path: str | Path,
+    kind: type[Any] | None = None,
+    *,
+    make_module: Callable[[], Any] | None = None,
+) -> object:
     """Load what :func:`save` wrote; refuses any other file, and runs no code in it.
 
     Predictions are those of the saved model, to the bit. Whatever is wrong with a file that
@@ -75,6 +89,8 @@ def load(path: str | Path, *, make_module: Callable[[], Any] | None = None) -> A
 
     Args:
         path: The model file.
+        kind: The class of what the file must hold, such as :class:`accord.TableRegressor`; an
+            editor then knows its methods. None for any model that predicts distributions.
         make_module: What makes the networks of an :class:`accord.ModuleRegressor`. The file holds
             their weights only, and is refused if they do not fit.
     """
@@ -91,6 +107,11 @@ def load(path: str | Path, *, make_module: Callable[[], Any] | None = None) -> A
         raise ValueError(
             f"{', '.join(unused)} must only be given for a model that was made with it, got "
             f"{quoted(Path(path).name)}. Load that file without it."
+        )
+    if not isinstance(model, kind or PredictiveModel):
+        own, wanted = type(model).__name__, kind.__name__ if kind else "model of distributions"
+        raise ModelFileError(
+            f"{quoted(Path(path).name)} must hold a {wanted}, got a {own}. Pass kind={own}."
         )
     return model
 
