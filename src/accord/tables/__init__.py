@@ -1,14 +1,5 @@
 """Tables in and out: CSV and Parquet files, column types, and numbers for networks."""
 
-from accord._files import (
-    OptionError,
-    atomic_output,
-    atomic_outputs,
-    check_output,
-    check_outputs,
-    printable,
-    quoted,
-)
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
@@ -48,7 +39,6 @@ __all__ = [
     "DecimalMark",
     "Decision",
     "Judged",
-    "OptionError",
     "Schema",
     "Surprises",
     "Suspect",
@@ -60,12 +50,8 @@ __all__ = [
     "TableWriter",
     "TrainingData",
     "absent_column",
-    "atomic_output",
-    "atomic_outputs",
     "check_columns",
     "check_names",
-    "check_output",
-    "check_outputs",
     "conform",
     "described_inputs",
     "file_sha256",
@@ -79,8 +65,6 @@ __all__ = [
     "open_table",
     "parse_csv",
     "prepare_training",
-    "printable",
-    "quoted",
     "read_header",
     "read_table",
     "refuse_unknown_suffix",
