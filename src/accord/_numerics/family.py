@@ -71,10 +71,9 @@ class StandardFamily(ABC):
         generator: torch.Generator | None = None,
         *,
         dtype: torch.dtype = torch.float64,
-        device: torch.device | str | None = None,
     ) -> Tensor:
-        """Independent draws of the given shape, in that dtype and on that device."""
-        return self.draws(torch.empty(tuple(shape), dtype=dtype, device=device), generator)
+        """Independent draws of the given shape, in that dtype."""
+        return self.draws(torch.empty(tuple(shape), dtype=dtype), generator)
 
     def log_cdf(self, z: Tensor) -> Tensor:
         """log F(z), differentiable."""

@@ -216,7 +216,7 @@ def _common_shape(tensors: dict[str, Tensor]) -> tuple[int, ...]:
     return next(iter(shapes.values()), ())
 
 
-def shown(tensor: Tensor) -> str:
+def abridged(tensor: Tensor) -> str:
     """A tensor as ``repr`` shows it: a few numbers, or its shape where it has several axes."""
     if tensor.ndim > 1:
         return f"<{' × '.join(map(str, tensor.shape))}>"

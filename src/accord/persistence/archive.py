@@ -29,7 +29,6 @@ _ENTRY = re.compile(r"manifest\.json|arrays/\d{1,6}\.npy")
 # JSON takes far more memory than its text; arrays, by contrast, are never larger than the file.
 _MANIFEST_BYTES = 32 << 20
 _MANIFEST_VALUES = 1_000_000
-_CHUNK = 1 << 20
 _ENCRYPTED = 0x1
 
 
@@ -143,7 +142,7 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: Array) -> str:
     with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
         npy.write_array(entry, array, allow_pickle=False)
     with archive.open(name) as written:
-        return _sha256(written)
+        return hashlib.file_digest(written, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -246,15 +245,8 @@ def _check_digests(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> None:
         raise ModelFileError("it lacks entries, or has some too many")
     for name in names:
         with archive.open(name) as entry:
-            if _sha256(entry) != expected[name]:
+            if hashlib.file_digest(entry, "sha256").hexdigest() != expected[name]:  # type: ignore[arg-type]
                 raise ModelFileError("it was altered or damaged after saving")
-
-
-def _sha256(entry: Any) -> str:
-    digest = hashlib.sha256()
-    while chunk := entry.read(_CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _read_array(archive: zipfile.ZipFile, number: int) -> Array:

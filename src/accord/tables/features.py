@@ -33,6 +33,7 @@ _TIME_NAME = re.compile(
     r"(?i)(^|[ _.-])(t|time|date|day|week|month|quarter|year|yr|step|tick|timestamp|epoch|period)s?"
     r"([ _.-]?(no|nr|number|index|of sale))?$"
 )
+_MOST_NOTES = 20
 _MOST_ROWS = 20_000
 _FEWEST_GROUPS = 5
 _ROWS_PER_GROUP = 2.0
@@ -107,10 +108,11 @@ def choose_features(
     return Features(pd.DataFrame(values), schema, _shortened(notes), decisions)
 
 
-def _shortened(notes: list[str], *, limit: int = 20) -> list[str]:
-    if len(notes) <= limit:
+def _shortened(notes: list[str]) -> list[str]:
+    if len(notes) <= _MOST_NOTES:
         return notes
-    return [*notes[:limit], f"{len(notes) - limit} further notes on columns are not shown."]
+    more = len(notes) - _MOST_NOTES
+    return [*notes[:_MOST_NOTES], f"{more} further notes on columns are not shown."]
 
 
 def _reason(column: Column, values: NDArray[Any]) -> str:
