@@ -1,10 +1,13 @@
 """The public names, pinned: a change here is a change of the interface."""
 
 import ast
+import inspect
 import os
 import re
 import subprocess
 import sys
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import accord
@@ -139,3 +142,27 @@ def test_type_checkers_know_the_classes(tmp_path: Path) -> None:
     assert "TableRegressor" in said["8"]
     assert '"PredictiveModel" has no attribute "predict_intervall"' in said["9"]
     assert "Normal" in said["17"]
+
+
+def returned(function: Callable[..., object]) -> str:
+    """What a function says that it returns, in its own words."""
+    node = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return "" if node.returns is None else ast.unparse(node.returns)
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
+    """Functions, and methods of classes, of the public names."""
+    for name in accord.__all__:
+        value = getattr(accord, name)
+        members = inspect.getmembers(value) if inspect.isclass(value) else [(name, value)]
+        for own, member in members:
+            ours = inspect.isfunction(member) and member.__module__.startswith("accord.")
+            if ours and not own.startswith("_"):
+                yield f"{name}.{own}", member
+
+
+def test_public_functions_say_what_they_return() -> None:
+    found = {name: returned(function) for name, function in public_functions()}
+    assert len(found) > 100
+    assert [name for name, words in found.items() if words in ("", "Any")] == []
