@@ -35,7 +35,8 @@ class StandardFamily(ABC):
 
     ``variance`` is that of scale 1 (infinite if there is none), ``kernel`` knows the probability of
     an interval, ``support`` is half the width of the interval outside which the density is 0, and
-    ``kinks`` are the points where the density is not smooth.
+    ``kinks`` are the points where the density is not smooth. ``takes_normal_noise`` says that with
+    independent normal noise it is of the same family, the variances added.
     """
 
     name: str
@@ -44,6 +45,7 @@ class StandardFamily(ABC):
     support: float = math.inf
     kinks: tuple[float, ...] = ()
     has_mean: bool = True
+    takes_normal_noise: bool = False
 
     @abstractmethod
     def log_pdf(self, z: Tensor) -> Tensor:

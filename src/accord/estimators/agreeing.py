@@ -172,8 +172,8 @@ class AgreementRegressor(DistributionalRegressor):
                 f"sample_weight must be the same for all rows under {rule!r}, which counts them, "
                 "got different ones. Repeat rows instead."
             )
-        std = rows.more.get("std")
-        trained = training_rule(rule, rows.y, shape=shape, family=self.family, std=std, dist=y_dist)
+        family, std = family_with_variance(self.family, self.df), rows.more.get("std")
+        trained = training_rule(rule, rows.y, shape=shape, family=family, std=std, dist=y_dist)
         if self.predictive == "smoothed":
             check_density(trained)
         return PlannedEnsemble(rows, np.full(rows.y.shape[1], trained.half_length), rule=trained)
