@@ -20,12 +20,12 @@ from accord.tables.problems import TableError, absent_column, check_names, liste
 from accord.tables.schema import (
     Column,
     Conformed,
-    Judged,
+    ConformedRows,
     Schema,
     Surprises,
     check_columns,
     conform,
-    judge,
+    conform_rows,
 )
 from accord.tables.training_data import TrainingData, number_column, prepare_training
 
@@ -36,9 +36,9 @@ __all__ = [
     "CellKind",
     "Column",
     "Conformed",
+    "ConformedRows",
     "DecimalMark",
     "Decision",
-    "Judged",
     "Schema",
     "Surprises",
     "Suspect",
@@ -53,11 +53,11 @@ __all__ = [
     "check_columns",
     "check_names",
     "conform",
+    "conform_rows",
     "described_inputs",
     "file_sha256",
     "guard_formulas",
     "input_arrays",
-    "judge",
     "listed",
     "make_preprocessor",
     "near_matches",
