@@ -110,6 +110,7 @@ reveal_type(accord.PortfolioRegressor().predict([[0.0]], return_std=True))
 reveal_type(accord.load("m.accord").predict_quantiles([[0.0]], alpha=0.5))
 reveal_type(accord.load("m.accord", accord.TableRegressor))
 accord.load("m.accord").predict_intervall([[0.0]])
+reveal_type(accord.load("m.accord").predict_dist([[0.0]]).mean)
 models: list[accord.PredictiveModel] = [
     accord.BVMRegressor(),
     accord.GuardedRegressor(accord.BVMRegressor()),
@@ -133,7 +134,7 @@ def test_type_checkers_know_the_classes(tmp_path: Path) -> None:
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
     )
     said = dict(re.findall(r"program\.py:(\d+): (error: .*|note: Revealed.*)", out.stdout))
-    assert sorted(said, key=int) == ["3", "4", "5", "6", "7", "8", "9", "17"]
+    assert sorted(said, key=int) == ["3", "4", "5", "6", "7", "8", "9", "10", "18"]
     assert 'Unexpected keyword argument "tolerence"' in said["3"]
     assert 'Module has no attribute "BVMRegresor"' in said["4"]
     assert 'Revealed type is "numpy.ndarray[' in said["5"]
@@ -141,7 +142,8 @@ def test_type_checkers_know_the_classes(tmp_path: Path) -> None:
     assert 'Revealed type is "numpy.ndarray[' in said["7"]
     assert "TableRegressor" in said["8"]
     assert '"PredictiveModel" has no attribute "predict_intervall"' in said["9"]
-    assert "Normal" in said["17"]
+    assert 'Revealed type is "numpy.ndarray[' in said["10"]
+    assert "Normal" in said["18"]
 
 
 def returned(function: Callable[..., object]) -> str:
