@@ -21,6 +21,7 @@ from accord._numerics.interval import (
     log_within,
 )
 from accord._numerics.joint import (
+    SHIFTS,
     Region,
     TooManyRegionsError,
     check_few_regions,
@@ -30,6 +31,7 @@ from accord._numerics.joint import (
     log_normal_in_any,
     log_normal_where,
     normal_probability,
+    shifted_sobol,
     standard_errors,
     training_points,
 )
@@ -47,6 +49,7 @@ __all__ = [
     "LAPLACE",
     "LOGISTIC",
     "NORMAL",
+    "SHIFTS",
     "UNIFORM",
     "AgreementSlopes",
     "FamilyName",
@@ -79,6 +82,7 @@ __all__ = [
     "log_within",
     "normal_probability",
     "register_family",
+    "shifted_sobol",
     "standard_errors",
     "student_t",
     "training_points",
