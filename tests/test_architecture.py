@@ -1,11 +1,13 @@
-"""The house rules about imports, one test per rule.
+"""The house rules about imports and names, one test per rule.
 
 Imports count wherever they stand: at the top of a file, inside a function, or for type checkers.
+Only between files of one package may those for type checkers point back.
 """
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from graphlib import CycleError, TopologicalSorter
 from importlib import import_module
 from importlib.util import find_spec
@@ -23,7 +25,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_checks",
         "_code",
         "_files",
-        "_notebook",
         "_progress",
         "_threads",
         "_wording",
@@ -59,6 +60,8 @@ class Import(NamedTuple):
     module: str
     """Where the name comes from, without the leading ``accord.``."""
     name: str
+    for_types: bool = False
+    """Whether only type checkers see it."""
 
     @property
     def source(self) -> str:
@@ -71,18 +74,27 @@ class Import(NamedTuple):
 def imports_of(file: str, text: str) -> Iterator[Import]:
     """The imports of accord's own names in a source text."""
     package = Path(file).with_suffix("").parts[0]
-    for node in ast.walk(ast.parse(text)):
+    tree = ast.parse(text)
+    for_types = {
+        id(node)
+        for block in ast.walk(tree)
+        if isinstance(block, ast.If) and ast.unparse(block.test) == "TYPE_CHECKING"
+        for node in ast.walk(block)
+    }
+    for node in ast.walk(tree):
+        hidden = id(node) in for_types
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{file}: imports are absolute"
             for alias in node.names:
                 if node.module == "accord":  # from accord import metrics
-                    yield Import(file, package, alias.name, "")
+                    yield Import(file, package, alias.name, "", hidden)
                 elif node.module is not None and node.module.startswith("accord."):
-                    yield Import(file, package, node.module.removeprefix("accord."), alias.name)
+                    module = node.module.removeprefix("accord.")
+                    yield Import(file, package, module, alias.name, hidden)
         elif isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.startswith("accord."):
-                    yield Import(file, package, alias.name.removeprefix("accord."), "")
+                    yield Import(file, package, alias.name.removeprefix("accord."), "", hidden)
 
 
 ALL = [
@@ -107,10 +119,37 @@ def of_private_names(imports: list[Import]) -> list[str]:
     return [str(each) for each in private if each.name != "__version__"]
 
 
+def passed_on(imports: list[Import]) -> list[str]:
+    """Names that a package exports and another one has: each should have one door."""
+    doors = [each for each in imports if each.file.endswith("__init__.py")]
+    return [str(each) for each in doors if each.source != each.package]
+
+
 def circle(imports: list[Import]) -> list[str]:
+    """Packages that need each other."""
+    return circle_of((each.package, each.source) for each in imports)
+
+
+def circle_of_files(imports: list[Import]) -> list[str]:
+    """Files that need each other, at once or later."""
+    return circle_of(
+        (each.file.removesuffix(".py").removesuffix("/__init__"), target_of(each))
+        for each in imports
+        if not each.for_types
+    )
+
+
+def target_of(each: Import) -> str:
+    """The file that is imported, in the form of `Import.file` without its suffix."""
+    path = each.module.replace(".", "/")
+    inner = f"{path}/{each.name}"
+    return inner if each.name and (ROOT / f"{inner}.py").is_file() else path
+
+
+def circle_of(needs: Iterable[tuple[str, str]]) -> list[str]:
     graph: dict[str, set[str]] = {}
-    for each in imports:
-        graph.setdefault(each.package, set()).add(each.source)
+    for one, other in needs:
+        graph.setdefault(one, set()).add(other)
     try:
         TopologicalSorter(graph).prepare()
     except CycleError as problem:
@@ -140,6 +179,26 @@ def test_imports_point_down() -> None:
 
 def test_no_circles_between_packages() -> None:
     assert circle(ACROSS) == []
+
+
+def test_no_circles_between_files() -> None:
+    assert circle_of_files(ALL) == []
+
+
+def test_a_package_exports_what_it_defines() -> None:
+    # what a model is judged by belongs to both rooms for their users
+    shared = [name for name in passed_on(ACROSS) if not name.startswith("validation/")]
+    assert shared == []
+
+
+def test_a_class_name_stands_for_one_class() -> None:
+    found = Counter(
+        node.name
+        for path in FILES
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    )
+    assert [name for name, times in found.items() if times > 1] == []
 
 
 def test_no_import_into_another_packages_submodules() -> None:
@@ -192,6 +251,7 @@ def exists(each: Import) -> bool:
         ("plots/style.py", "def f():\n    from accord.metrics.crps import crps", into_submodules),
         ("plots/style.py", "import accord.metrics.crps", into_submodules),
         ("plots/style.py", "from accord.metrics import _inputs", of_private_names),
+        ("plots/__init__.py", "from accord.metrics import crps", passed_on),
     ],
 )
 def test_the_rules_can_fail(file, line, rule) -> None:
@@ -202,3 +262,11 @@ def test_a_circle_is_found_also_when_lazy() -> None:
     one = list(imports_of("trust/a.py", "def f():\n    from accord.calibration import Conformal"))
     other = list(imports_of("calibration/b.py", "from accord.trust import Proximity"))
     assert set(circle(one + other)) == {"trust", "calibration"}
+
+
+def test_a_circle_within_a_package_is_found_but_for_types() -> None:
+    one = list(imports_of("trust/a.py", "def f():\n    from accord.trust.b import Proximity"))
+    other = list(imports_of("trust/b.py", "from accord.trust.a import TrustScore"))
+    typed = "if TYPE_CHECKING:\n    from accord.trust.a import TrustScore"
+    assert set(circle_of_files(one + other)) == {"trust/a", "trust/b"}
+    assert circle_of_files(one + list(imports_of("trust/b.py", typed))) == []

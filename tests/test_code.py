@@ -17,7 +17,7 @@ def test_words_and_layout_do_not_count() -> None:
 
 def test_imports_are_followed() -> None:
     reached = set(_reachable("accord.datasets"))
-    assert {"accord.datasets.loading", "accord.datasets.entries"} <= reached
+    assert {"accord.datasets.loading", "accord.datasets.registry"} <= reached
     assert "accord.splits" not in reached
 
 

@@ -1,10 +1,13 @@
 """The public names, pinned: a change here is a change of the interface."""
 
 import ast
+import inspect
 import os
 import re
 import subprocess
 import sys
+import textwrap
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import accord
@@ -39,6 +42,7 @@ PUBLIC = [
     "Normal",
     "PBPRegressor",
     "PortfolioRegressor",
+    "PredictiveModel",
     "Recalibrated",
     "Smoothed",
     "StudentT",
@@ -103,6 +107,19 @@ accord.BVMRegressor(tolerence=3)
 accord.BVMRegresor()
 reveal_type(accord.BVMRegressor().predict_interval([[0.0]]))
 reveal_type(accord.PortfolioRegressor().predict([[0.0]], return_std=True))
+reveal_type(accord.load("m.accord").predict_quantiles([[0.0]], alpha=0.5))
+reveal_type(accord.load("m.accord", accord.TableRegressor))
+accord.load("m.accord").predict_intervall([[0.0]])
+reveal_type(accord.load("m.accord").predict_dist([[0.0]]).mean)
+models: list[accord.PredictiveModel] = [
+    accord.BVMRegressor(),
+    accord.GuardedRegressor(accord.BVMRegressor()),
+    accord.JointBVMRegressor(),
+    accord.PortfolioRegressor(),
+    accord.Recalibrated(accord.BVMRegressor()),
+    accord.TableRegressor(),
+    accord.Normal([0.0], 1.0),
+]
 """
 
 
@@ -117,8 +134,37 @@ def test_type_checkers_know_the_classes(tmp_path: Path) -> None:
         env={**os.environ, "MYPYPATH": str(ROOT / "src")},
     )
     said = dict(re.findall(r"program\.py:(\d+): (error: .*|note: Revealed.*)", out.stdout))
-    assert sorted(said) == ["3", "4", "5", "6"]
+    assert sorted(said, key=int) == ["3", "4", "5", "6", "7", "8", "9", "10", "18"]
     assert 'Unexpected keyword argument "tolerence"' in said["3"]
     assert 'Module has no attribute "BVMRegresor"' in said["4"]
     assert 'Revealed type is "numpy.ndarray[' in said["5"]
     assert 'Revealed type is "tuple[numpy.ndarray[' in said["6"]
+    assert 'Revealed type is "numpy.ndarray[' in said["7"]
+    assert "TableRegressor" in said["8"]
+    assert '"PredictiveModel" has no attribute "predict_intervall"' in said["9"]
+    assert 'Revealed type is "numpy.ndarray[' in said["10"]
+    assert "Normal" in said["18"]
+
+
+def returned(function: Callable[..., object]) -> str:
+    """What a function says that it returns, in its own words."""
+    node = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(node, ast.FunctionDef)
+    return "" if node.returns is None else ast.unparse(node.returns)
+
+
+def public_functions() -> Iterator[tuple[str, Callable[..., object]]]:
+    """Functions, and methods of classes, of the public names."""
+    for name in accord.__all__:
+        value = getattr(accord, name)
+        members = inspect.getmembers(value) if inspect.isclass(value) else [(name, value)]
+        for own, member in members:
+            ours = inspect.isfunction(member) and member.__module__.startswith("accord.")
+            if ours and not own.startswith("_"):
+                yield f"{name}.{own}", member
+
+
+def test_public_functions_say_what_they_return() -> None:
+    found = {name: returned(function) for name, function in public_functions()}
+    assert len(found) > 100
+    assert [name for name, words in found.items() if words in ("", "Any")] == []

@@ -39,9 +39,9 @@ def check_finite(name: str, value: Any, *, remedy: str = "") -> None:
     _refuse(name, value, lambda v: ~(abs(v) < float("inf")), "must be finite", remedy)
 
 
-def check_not_nan(name: str, value: Any, *, remedy: str = "") -> None:
+def check_not_nan(name: str, value: Any) -> None:
     """Refuse NaN, let infinities pass."""
-    _refuse(name, value, lambda v: v != v, "must not be NaN", remedy)
+    _refuse(name, value, lambda v: v != v, "must not be NaN", "")
 
 
 def check_probability(name: str, value: Any, *, strict: bool = False, remedy: str = "") -> None:

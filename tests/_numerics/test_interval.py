@@ -15,7 +15,6 @@ from accord._numerics import (
     StandardFamily,
     agreement_loss,
     agreement_slopes,
-    elementwise,
     interval,
     log_agreement,
     log_between,
@@ -254,8 +253,7 @@ def test_blocks_do_not_show(
     tolerance = torch.tensor(0.3, dtype=dtype)
     whole = agreement_slopes(family, mu, var, t, eps, density=True)
     constant = agreement_slopes(family, mu, var, t, tolerance, density=False)
-    for module in (elementwise, interval):
-        monkeypatch.setattr(module, "BLOCK", 64)
+    monkeypatch.setattr(interval, "BLOCK", 64)
     parts = agreement_slopes(family, mu, var, t, eps, density=True)
     rows = agreement_slopes(family, mu, var, t, tolerance.expand_as(t).clone(), density=False)
     # in float32 another quadrature may serve another block; slopes are by σ as unit of length

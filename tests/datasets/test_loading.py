@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from accord.datasets import Dataset, info, load, names
-from accord.datasets.entries import ENTRIES
+from accord.datasets.registry import ENTRIES
 from accord.splits import outlier_split, shift
 
 WITH_FILES = [entry.name for entry in ENTRIES if entry.files]

@@ -9,6 +9,7 @@ from sklearn.base import clone
 from torch.autograd import gradcheck
 
 import accord
+from accord._numerics import NORMAL, family_named
 from accord.agreement import (
     Asymmetric,
     AtLeast,
@@ -66,7 +67,7 @@ def quickly(**options) -> BVMRegressor:
 
 def loss_of(rule: Rule, family: str, dist=None) -> tuple[np.ndarray, np.ndarray, ByAutograd]:
     """The objective's loss in scaled units for some outputs, and the reference in target units."""
-    trained = training_rule(rule, Y[:, None], shape=(N,), family=family, dist=dist)
+    trained = training_rule(rule, Y[:, None], shape=(N,), family=family_named(family), dist=dist)
     scaling = Scaling.standard(Y[:, None])
     heads = Heads("identity", "softplus", 0.0)
     columns = {
@@ -127,7 +128,7 @@ def test_objective_is_the_probability_of_agreement_with_its_gradient(name, famil
 def test_uncertain_data_within_the_stated_error(name, data) -> None:
     rule = RULES[name]
     loss, expected, _ = loss_of(rule, "normal", DATA[data])
-    trained = training_rule(rule, Y[:, None], shape=(N,), family="normal", dist=DATA[data])
+    trained = training_rule(rule, Y[:, None], shape=(N,), family=NORMAL, dist=DATA[data])
     assert np.abs(np.exp(-loss) - np.exp(-expected)).max() <= 3 * trained.error + 1e-9
     np.testing.assert_allclose(loss, expected, atol=0.02)
 
@@ -139,7 +140,7 @@ def test_normal_data_have_their_closed_form() -> None:
 
 def test_draws_are_averaged_over() -> None:
     draws = Y[:, None] + rng.laplace(size=(N, 7))
-    trained = training_rule(Within(0.3), Y[:, None], shape=(N,), family="normal", dist=draws)
+    trained = training_rule(Within(0.3), Y[:, None], shape=(N,), family=NORMAL, dist=draws)
     steps = trained.accepted
     assert trained.error == 0
     inside = np.abs(draws - 0.1) <= 0.3  # the share of draws that agree with a prediction of 0.1

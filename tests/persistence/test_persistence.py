@@ -14,11 +14,11 @@ import pytest
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.linear_model import BayesianRidge
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import accord
-from accord import BVMRegressor
+from accord import BVMRegressor, PredictiveModel
 from accord.agreement import (
     Asymmetric,
     AtLeast,
@@ -80,7 +80,7 @@ def read_metadata_with_arrays(path: Path) -> Any:
 def test_a_whole_pipeline(data: Data, tmp_path: Path) -> None:
     pipeline = make_pipeline(StandardScaler(), BVMRegressor(epochs=2, tolerance=0.0)).fit(*data)
     save(pipeline, tmp_path / "pipeline.accord")
-    loaded = accord.load(tmp_path / "pipeline.accord")
+    loaded = accord.load(tmp_path / "pipeline.accord", Pipeline)
     np.testing.assert_array_equal(loaded.predict(data[0]), pipeline.predict(data[0]))
 
 
@@ -102,7 +102,7 @@ def test_values_of_every_kind_come_back_as_they_were(tmp_path: Path) -> None:
         "twice": (shared, shared),
     }
     save(scaler, tmp_path / "m.accord")
-    things = accord.load(tmp_path / "m.accord").things
+    things = accord.load(tmp_path / "m.accord", StandardScaler).things
     for name, value in scaler.things.items():
         assert type(things[name]) is type(value)
         if isinstance(value, np.ndarray):
@@ -119,7 +119,7 @@ def test_an_object_that_occurs_twice_is_one_object(tmp_path: Path) -> None:
     scaler, array = StandardScaler(), np.arange(3.0)
     scaler.parts = [array, array, scaler]
     save(scaler, tmp_path / "m.accord")
-    loaded = accord.load(tmp_path / "m.accord")
+    loaded = accord.load(tmp_path / "m.accord", StandardScaler)
     assert loaded.parts[0] is loaded.parts[1]
     assert loaded.parts[2] is loaded
 
@@ -197,7 +197,7 @@ def test_a_file_is_replaced_whole(tmp_path: Path) -> None:
     path.write_text("old")
     path.chmod(0o600)
     save(StandardScaler(), path)
-    assert isinstance(accord.load(path), StandardScaler)
+    assert isinstance(accord.load(path, StandardScaler), StandardScaler)
     assert path.stat().st_mode & 0o777 == 0o600
     assert os.listdir(tmp_path) == ["m.accord"]
 
@@ -212,6 +212,25 @@ def test_a_model_may_say_what_has_to_hold(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(StandardScaler, "_check_loaded", check, raising=False)
     with pytest.raises(ModelFileError, match="widening must be at least 1, got -5"):
         accord.load(tmp_path / "m.accord")
+
+
+def test_a_file_holds_what_it_is_said_to_hold(model: BVMRegressor, tmp_path: Path) -> None:
+    model.save(tmp_path / "m.accord")
+    assert isinstance(accord.load(tmp_path / "m.accord", BVMRegressor), BVMRegressor)
+    assert isinstance(accord.load(tmp_path / "m.accord", object), BVMRegressor)
+    with pytest.raises(ModelFileError, match="must hold a TableRegressor, got a BVMRegressor"):
+        accord.load(tmp_path / "m.accord", accord.TableRegressor)
+    save(StandardScaler(), tmp_path / "scaler.accord")
+    with pytest.raises(ModelFileError, match=r"got a StandardScaler\. Pass kind=StandardScaler"):
+        accord.load(tmp_path / "scaler.accord")
+
+
+def test_every_regressor_on_the_list_is_a_predictive_model() -> None:
+    ours = {n: registry.class_of(n) for n, at in registry.TYPES.items() if at.startswith("accord")}
+    regressors = [kind for name, kind in ours.items() if name.endswith("Regressor")]
+    assert len(regressors) >= 11
+    assert all(issubclass(kind, PredictiveModel) for kind in [*regressors, accord.Recalibrated])
+    assert not issubclass(accord.TrustScore, PredictiveModel)
 
 
 def test_an_absent_file(tmp_path: Path) -> None:

@@ -63,6 +63,19 @@ def test_the_kernel_that_is_learnt_tells_features_apart() -> None:
     assert own.noise_ == pytest.approx(0.01, rel=0.5)
 
 
+def test_many_features_that_go_together_share_a_length() -> None:
+    # a spectrum: 200 channels of two smooth shapes, and a target in their small difference
+    channels = np.linspace(0, 1, 200)
+    amounts = RNG.normal(size=(160, 2))
+    shapes = np.stack([1 + 0 * channels, 1 + 0.05 * np.sin(6 * channels)])
+    x = (lambda raw: (raw - raw.mean(0)) / raw.std(0))(amounts @ shapes)
+    z = (amounts[:, 1] - amounts[:, 1].mean()) / amounts[:, 1].std()
+    own = GaussianProcess().learn_kernel(x[:120], z[:120], seed=0)
+    assert len(set(own.lengths_)) == 1
+    mean, _ = own.condition(x, z, [np.arange(120)]).predict(0, x[120:])
+    assert np.sqrt(np.mean((mean - z[120:]) ** 2)) < 0.1
+
+
 def test_far_away_it_knows_nothing() -> None:
     own = process().condition(X, Z, [np.arange(60)])
     mean, std = own.predict(0, np.full((1, 3), 1e6))

@@ -127,7 +127,8 @@ def test_seeds_of_networks_differ() -> None:
 def test_a_wide_table_is_not_encoded_and_tries_less() -> None:
     wide = RNG.normal(size=(160, 1_000))
     recipes = recipes_for("standard", wide, Z)
-    assert [r.name for r in recipes] == ["line", "short", "mixture", "trees"]
+    tried = ["line", "short", "mixture", "trees", "Gaussian process"]
+    assert [r.name for r in recipes] == tried
     assert all(r.bins == 0 and r.seeds == 1 for r in recipes if isinstance(r, NetworkRecipe))
     wider = np.tile(wide, 3)
     assert [r.name for r in recipes_for("standard", wider, Z)] == ["line", "short", "mixture"]

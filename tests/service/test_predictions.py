@@ -17,7 +17,7 @@ from asgi_client import Call, Reply, ask
 import accord
 from accord.service import Service
 from accord.service.model import load_served
-from accord.tables import judge
+from accord.tables import conform_rows
 from accord.workflows import predict_table
 
 # Between an exported graph and Python, of the target's spread.
@@ -143,7 +143,7 @@ def test_the_graph_says_what_python_says(service: Service, houses: pd.DataFrame)
     new.loc[:3, "area"] = [np.inf, -np.inf, 1e9, np.nan]
     new.loc[4:6, "town"] = ["Oslo", None, "Rome"]
     served = service.model
-    judged = judge(pa.Table.from_pandas(new), served.records.schema, source="new")
+    judged = conform_rows(pa.Table.from_pandas(new), served.records.schema, source="new")
     rows = (served.model.transform(judged.X), judged.unlike, (served.model.coverage,))
     assert served.graph is not None
     by_graph, by_python = served.columns(*rows), replace(served, graph=None).columns(*rows)

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from test_predictions import ARROW, arrow_stream
 
+from accord._files import OptionError
 from accord.service import Limits, Service, read_key
 from accord.service.service import Batcher
-from accord.tables import OptionError
 
 Records = list[dict[str, Any]]
 KEY = "correct-horse-battery"

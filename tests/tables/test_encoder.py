@@ -189,7 +189,7 @@ def test_it_is_saved_as_plain_numbers(frame: pd.DataFrame, tmp_path: Path) -> No
     data = prepared(frame)
     encoder = make_preprocessor(data.schema, random_state=0).fit(data.X, data.y)
     save(encoder, tmp_path / "encoder.accord")
-    loaded = accord.load(tmp_path / "encoder.accord")
+    loaded = accord.load(tmp_path / "encoder.accord", TableEncoder)
     np.testing.assert_array_equal(loaded.transform(data.X), encoder.transform(data.X))
     assert loaded.feature_labels() == encoder.feature_labels()
     assert loaded.schema == encoder.schema

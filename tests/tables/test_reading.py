@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from accord.tables import OptionError, TableError, open_table, read_header, read_table
+from accord._files import OptionError
+from accord.tables import TableError, open_table, read_header, read_table
 from accord.tables.cells import cleaned
 
 

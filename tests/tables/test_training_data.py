@@ -8,8 +8,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from accord._files import OptionError
 from accord.tables import (
-    OptionError,
     Schema,
     TableError,
     TrainingData,

@@ -10,13 +10,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from accord.tables import (
-    OptionError,
-    TableWriter,
-    atomic_output,
-    guard_formulas,
-    refuse_unknown_suffix,
-)
+from accord._files import OptionError, atomic_output
+from accord.tables import TableWriter, guard_formulas, refuse_unknown_suffix
 
 
 @pytest.fixture

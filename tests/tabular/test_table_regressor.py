@@ -12,8 +12,9 @@ from sklearn.model_selection import cross_val_score
 
 import accord
 from accord import BVMRegressor, MSEEnsembleRegressor, PBPRegressor, TableRegressor
+from accord._files import OptionError
 from accord.agreement import Within
-from accord.tables import OptionError, TableError
+from accord.tables import TableError
 from accord.workflows import FitResult
 
 

@@ -100,7 +100,7 @@ def test_an_ensemble_in_a_pipeline_is_saved_with_its_score(tmp_path):
     model = make_pipeline(StandardScaler(), ensemble).fit(X[:80], X[:80, 0])
     trust = TrustScore(model).fit(X[:80], X_held_out=X[80:])
     save(trust, tmp_path / "trust.accord")
-    again = load(tmp_path / "trust.accord")
+    again = load(tmp_path / "trust.accord", TrustScore)
     np.testing.assert_array_equal(again.score_samples(X), trust.score_samples(X))
 
 

@@ -7,9 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from accord._files import OptionError
 from accord.distributions import Normal
 from accord.report import compare_report
-from accord.tables import OptionError
 from accord.workflows import METHODS, CompareResult, Method, compare_methods
 
 

@@ -4,7 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from accord.tables import OptionError, TableError
+from accord._files import OptionError
+from accord.tables import TableError
 from accord.workflows import FitResult, evaluate_table
 
 

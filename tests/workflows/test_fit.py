@@ -7,8 +7,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from accord._files import OptionError
 from accord.distributions import Normal
-from accord.tables import OptionError, TableError
+from accord.tables import TableError
 from accord.workflows import FitResult, fit_table, load_model, parse_tolerance
 from accord.workflows.explain import feature_effects
 

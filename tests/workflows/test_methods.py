@@ -5,9 +5,9 @@ from typing import Any
 import pandas as pd
 import pytest
 
+from accord._files import OptionError
 from accord.estimators import PRESETS, BVMRegressor, DeepEnsembleRegressor
 from accord.report import fit_report
-from accord.tables import OptionError
 from accord.workflows import METHODS, FitResult, fit_table
 from accord.workflows.methods import engine_for, method_named
 

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from accord._files import OptionError
 from accord.distributions import Normal
-from accord.tables import OptionError
 from accord.tabular import Assessment, DistanceCurve, TableRegressor
 from accord.workflows import FitResult, History, MonitoredTable, monitor_table
 

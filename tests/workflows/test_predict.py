@@ -8,8 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from accord._files import OptionError
 from accord.persistence import ModelFileError, save
-from accord.tables import OptionError, TableError
+from accord.tables import TableError
 from accord.workflows import FitResult, load_model, predict_table
 
 

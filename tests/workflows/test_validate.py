@@ -5,9 +5,10 @@ import pandas as pd
 import pytest
 from scipy.stats import norm
 
+from accord._files import OptionError
 from accord.distributions import Normal
 from accord.metrics import summary
-from accord.tables import OptionError, TableError
+from accord.tables import TableError
 from accord.workflows import validate_predictions
 
 

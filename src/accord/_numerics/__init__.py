@@ -1,12 +1,15 @@
 """Log-probabilities of intervals that hold in the tails: the base on which everything stands."""
 
-from accord._numerics.averages import log_cdf, log_mean_between, log_mean_cdf, log_mean_within
 from accord._numerics.counting import log_at_least
 from accord._numerics.family import (
     StandardFamily,
     family_named,
     family_names,
     family_with_variance,
+    log_cdf,
+    log_mean_between,
+    log_mean_cdf,
+    log_mean_within,
     register_family,
 )
 from accord._numerics.interval import (
@@ -18,6 +21,7 @@ from accord._numerics.interval import (
     log_within,
 )
 from accord._numerics.joint import (
+    SHIFTS,
     Region,
     TooManyRegionsError,
     check_few_regions,
@@ -27,6 +31,7 @@ from accord._numerics.joint import (
     log_normal_in_any,
     log_normal_where,
     normal_probability,
+    shifted_sobol,
     standard_errors,
     training_points,
 )
@@ -44,6 +49,7 @@ __all__ = [
     "LAPLACE",
     "LOGISTIC",
     "NORMAL",
+    "SHIFTS",
     "UNIFORM",
     "AgreementSlopes",
     "FamilyName",
@@ -76,6 +82,7 @@ __all__ = [
     "log_within",
     "normal_probability",
     "register_family",
+    "shifted_sobol",
     "standard_errors",
     "student_t",
     "training_points",

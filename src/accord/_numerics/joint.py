@@ -30,13 +30,15 @@ from torch import Tensor
 from accord._numerics.family import StandardFamily
 from accord._numerics.interval import log_between
 from accord._numerics.normal import NORMAL
+from accord._types import Floats
 
 _FAMILY: StandardFamily = NORMAL
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _NARROW = 0.5  # standard deviations over which a normal density is all but an exponential one
 _TAIL = -6.0  # below it, too
 _REACHED = 2.0  # standard deviations of points on the way to the rim of an ellipsoid
-_SHIFTS = 16  # of a Sobol net; their scatter is the error of the mean
+SHIFTS = 16  # of a Sobol net; their scatter is the error of the mean
+_EDGE = 2.0**-40  # keeps a Sobol point off 0 and 1, where quantiles are infinite
 # Nodes per output but the last of a product rule, by the number of outputs; beyond, it has too many
 # points. The second number is for an estimate of the error of the first.
 _NODES = {1: (1, 1), 2: (32, 24), 3: (16, 12), 4: (10, 8), 5: (6, 5)}
@@ -175,14 +177,25 @@ def _gauss(n_outputs: int, n_nodes: int) -> Points:
 @cache
 def _sobol(n_outputs: int, n_points: int, seed: int = 0) -> Points:
     """About ``n_points`` points: a Sobol net, shifted at random several times."""
-    exponent = max(0, math.ceil(math.log2(max(1, n_points / _SHIFTS))))
+    unit = shifted_sobol(n_outputs - 1, n_points, np.random.default_rng(seed))
+    log_weight = torch.full((len(unit),), -math.log(len(unit)), dtype=torch.float64)
+    return Points(torch.from_numpy(unit[:, : n_outputs - 1]), log_weight, SHIFTS)
+
+
+def shifted_sobol(
+    n_axes: int, n_points: int, rng: np.random.Generator | np.random.RandomState
+) -> Floats:
+    """About ``n_points`` Sobol points, one net shifted at random modulo 1 `SHIFTS` times.
+
+    **Shape**: (points, axes), the points of a shift together; at least one axis.
+    """
+    exponent = max(0, math.ceil(math.log2(max(1, n_points / SHIFTS))))
     from scipy.stats import qmc  # a second to import, which a prediction can do without
 
-    net = qmc.Sobol(max(1, n_outputs - 1), scramble=False).random_base2(exponent)
-    shifts = np.random.default_rng(seed).uniform(size=(_SHIFTS, 1, net.shape[1]))
-    unit = np.clip(((net + shifts) % 1.0).reshape(-1, net.shape[1]), 2.0**-40, 1 - 2.0**-40)
-    log_weight = torch.full((len(unit),), -math.log(len(unit)), dtype=torch.float64)
-    return Points(torch.from_numpy(unit[:, : n_outputs - 1]), log_weight, _SHIFTS)
+    net = qmc.Sobol(max(1, n_axes), scramble=False).random_base2(exponent)
+    shifts = rng.uniform(size=(SHIFTS, 1, net.shape[1]))
+    points = ((net + shifts) % 1.0).reshape(-1, net.shape[1])
+    return np.asarray(np.clip(points, _EDGE, 1 - _EDGE))
 
 
 def training_points(n_outputs: int, *, coarse: bool = False) -> Points:
@@ -309,7 +322,7 @@ def log_normal_where(
         n_points = _ASKED[min(k, 1)] // (2 if coarse else 1)
         points = _sobol(shift.shape[-1] + 1, n_points)  # with a coordinate for the last output
         logs.append(_log_by_group(region, shift, cholesky, points, agrees))
-    return _log_sum(torch.cat(logs)[None])[0] - math.log(_SHIFTS)
+    return _log_sum(torch.cat(logs)[None])[0] - math.log(SHIFTS)
 
 
 def log_normal_in(region: Region, shift: Tensor, cholesky: Tensor, points: Points) -> Tensor:

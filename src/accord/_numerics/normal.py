@@ -182,6 +182,7 @@ class NormalFamily(StandardFamily):
     name = "normal"
     variance = 1.0
     kernel = ErrorFunctionKernel()
+    takes_normal_noise = True
 
     def log_pdf(self, z: Tensor) -> Tensor:
         return -0.5 * z * z - LOG_SQRT_2PI

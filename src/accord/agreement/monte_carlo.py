@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from accord._checks import RandomState, generator_from
+from accord._numerics import SHIFTS, shifted_sobol
 from accord._types import Floats
 from accord.agreement.closed_form import (
     Known,
@@ -27,9 +28,7 @@ from accord.agreement.rules import Rule
 from accord.agreement.tracing import binomial_error
 from accord.distributions import Distribution
 
-SHIFTS = 16
 _BLOCK = 2**22  # numbers held at a time
-_EDGE = 2.0**-40  # keeps a Sobol point off 0 and 1, where quantiles are infinite
 
 
 class Sampling(NamedTuple):
@@ -96,7 +95,8 @@ def _averaged(law: Distribution, draws: Tensor, rule: Rule, *, of_data: bool) ->
 def quasi_monte_carlo(pair: Pair, rule: Rule, sampling: Sampling) -> Estimate:
     """P(A) from Sobol points for both sides at once, in blocks of rows."""
     model_axes, data_axes = _axes(pair.model), _axes(pair.data)
-    points = _sobol(model_axes + data_axes, sampling)
+    rng = generator_from(sampling.random_state)
+    points = shifted_sobol(model_axes + data_axes, sampling.n_samples, rng)
     step = max(1, _BLOCK // len(points))
     parts = []
     for start in range(0, pair.n, step):
@@ -132,18 +132,6 @@ def _from_shifts(means: Floats, pair: Pair, rule: Rule, n_points: int) -> Estima
     if sizes and not rule.is_density:
         error = np.hypot(error, binomial_error(value, min(sizes)))
     return Estimate(value, error)
-
-
-def _sobol(n_axes: int, sampling: Sampling) -> Floats:
-    """Sobol points, shifted at random modulo 1 as often as `SHIFTS` says, (points, axes)."""
-    exponent = int(np.ceil(np.log2(max(1, sampling.n_samples / SHIFTS))))
-    from scipy.stats import qmc  # a second to import, which a prediction can do without
-
-    net = qmc.Sobol(max(1, n_axes), scramble=False).random_base2(exponent)
-    rng = generator_from(sampling.random_state)
-    shifts = rng.uniform(size=(SHIFTS, 1, net.shape[1]))
-    points = ((net + shifts) % 1.0).reshape(-1, net.shape[1])
-    return np.asarray(np.clip(points, _EDGE, 1 - _EDGE))
 
 
 def _axes(side: Side) -> int:

@@ -86,7 +86,7 @@ def _print_error(message: str, code: int) -> None:
 
 def _explained(error: Exception) -> tuple[str, Failure]:
     """The sentence for an error, and its kind."""
-    from accord.tables import OptionError
+    from accord._files import OptionError
 
     if isinstance(error, OptionError):
         return _sentence(error), Misused

@@ -61,8 +61,9 @@ def compare(
     wanted = pages + ([output] if output is not None else [])
     terminal.check_files([table], wanted, force=force)
 
+    from accord._files import atomic_outputs
     from accord.report import compare_report
-    from accord.tables import atomic_outputs, refuse_unknown_suffix
+    from accord.tables import refuse_unknown_suffix
     from accord.work import connected
     from accord.workflows import KINDS, compare_methods
 

@@ -41,8 +41,8 @@ def evaluate(
     wanted = [] if no_report else terminal.with_document(report)
     terminal.check_files([model, table], wanted, force=force)
 
+    from accord._files import atomic_outputs
     from accord.report import evaluate_report
-    from accord.tables import atomic_outputs
     from accord.workflows import evaluate_table
 
     with terminal.progress(quiet=quiet) as progress:

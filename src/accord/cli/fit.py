@@ -184,8 +184,8 @@ def fit(
         delimiter=settings["delimiter"],
     )
 
+    from accord._files import atomic_outputs
     from accord.report import fit_report
-    from accord.tables import atomic_outputs
     from accord.work import Checkpoint, connected
     from accord.workflows import fit_table
 

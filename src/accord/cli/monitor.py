@@ -63,7 +63,8 @@ def monitor(
     # The state replaces itself at every run, but no other file.
     terminal.check_files([model, table], [*wanted, place], force=True)
 
-    from accord.tables import atomic_outputs, refuse_unknown_suffix
+    from accord._files import atomic_outputs
+    from accord.tables import refuse_unknown_suffix
     from accord.workflows import monitor_table
 
     if label_first is not None:

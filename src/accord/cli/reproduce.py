@@ -71,7 +71,7 @@ def reproduce(
     """
     from contextlib import nullcontext
 
-    from accord._files import write_whole
+    from accord._files import OptionError, write_whole
     from accord.paper import (
         OWN_STUDIES,
         STUDIES,
@@ -81,7 +81,7 @@ def reproduce(
     )
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
-    from accord.tables import OptionError, listed
+    from accord.tables import listed
     from accord.work import connected
 
     everything = (*STUDIES, *OWN_STUDIES)

@@ -59,7 +59,7 @@ def validate(
         delimiter=settings["delimiter"],
     )
 
-    from accord.tables import atomic_outputs
+    from accord._files import atomic_outputs
     from accord.workflows import validate_predictions
 
     result = validate_predictions(predictions, **settings)

@@ -14,8 +14,7 @@ import numpy as np
 
 from accord._files import write_whole
 from accord._types import Floats
-from accord.datasets.dataset import Dataset
-from accord.datasets.entries import DatasetInfo, File, info
+from accord.datasets.registry import Dataset, DatasetInfo, File, info
 from accord.datasets.toys import make_cubic, make_heteroscedastic, make_homoscedastic
 
 __all__ = ["load"]

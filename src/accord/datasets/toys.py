@@ -4,7 +4,7 @@ import numpy as np
 
 from accord._checks import check_count
 from accord._types import Floats
-from accord.datasets.dataset import Dataset, Truth
+from accord.datasets.registry import Dataset, Truth
 
 __all__ = ["make_cubic", "make_heteroscedastic", "make_homoscedastic"]
 

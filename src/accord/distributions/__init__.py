@@ -22,7 +22,7 @@ from accord.distributions.families import (
 from accord.distributions.joint import JointDistribution, MultivariateNormal
 from accord.distributions.joint_mixture import AgreedShape, JointMixture, JointSmoothed, log_volume
 from accord.distributions.mixture import Mixture
-from accord.distributions.predictive import concatenated, predictive_of
+from accord.distributions.predictive import PredictiveModel, concatenated, predictive_of
 from accord.distributions.reshaped import (
     MonotoneCurve,
     Reshaped,
@@ -55,6 +55,7 @@ __all__ = [
     "MonotoneCurve",
     "MultivariateNormal",
     "Normal",
+    "PredictiveModel",
     "RankCalibrated",
     "Ranks",
     "Reshaped",

@@ -21,8 +21,11 @@ from accord._types import Floats
 
 TensorMap = Callable[[Tensor, int], Tensor]
 Generator = np.random.Generator | np.random.RandomState
-Values: TypeAlias = Any
-"""A numpy array (float64) or a tensor: the kind from which the distribution was built."""
+Values: TypeAlias = Floats | Any
+"""A numpy array (float64) or a tensor: the kind from which the distribution was built.
+
+Type checkers take it for an array, which it is unless tensors were given.
+"""
 
 
 # Elements evaluated at a time: temporaries take a few megabytes, whatever the number of rows.
@@ -171,8 +174,7 @@ def to_tensors(**values: Values) -> tuple[list[Tensor], bool]:
 def to_tensor(name: str, value: Values, dtype: torch.dtype, device: torch.device) -> Tensor:
     """One non-empty value as a tensor of the given kind, keeping its gradient."""
     check_floating(name, value)
-    is_tensor = isinstance(value, Tensor)
-    tensor: Tensor = value if is_tensor else torch.from_numpy(_float_array(name, value))
+    tensor = value if isinstance(value, Tensor) else torch.from_numpy(_float_array(name, value))
     check_not_empty(name, tensor)
     return tensor.to(dtype=dtype, device=device)
 
@@ -216,7 +218,7 @@ def _common_shape(tensors: dict[str, Tensor]) -> tuple[int, ...]:
     return next(iter(shapes.values()), ())
 
 
-def shown(tensor: Tensor) -> str:
+def abridged(tensor: Tensor) -> str:
     """A tensor as ``repr`` shows it: a few numbers, or its shape where it has several axes."""
     if tensor.ndim > 1:
         return f"<{' × '.join(map(str, tensor.shape))}>"

@@ -21,7 +21,7 @@ from accord._numerics import NORMAL
 from accord._types import Floats
 from accord.distributions.batch import Batch, Generator, Values, broadcast, to_floats, to_tensor
 from accord.distributions.crps import BoxedGaussians, crps_boxed_gaussians, crps_quadrature
-from accord.distributions.inversion import invert, newton
+from accord.distributions.numerical import invert, newton
 
 if TYPE_CHECKING:
     from accord.distributions.families import Normal

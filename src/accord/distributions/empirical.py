@@ -7,10 +7,10 @@ import torch
 from torch import Tensor
 
 from accord._types import Floats
-from accord.distributions.batch import Generator, TensorMap, Values, shown, to_floats, to_tensors
+from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_floats, to_tensors
 from accord.distributions.crps import crps_samples
 from accord.distributions.distribution import Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     quantile_rows,
 )
 from accord.distributions.smoothed import Smoothable
@@ -150,7 +150,7 @@ class Empirical(Smoothable):
         return self._draws[..., index.to(self._draws.device)].movedim(-1, 0)
 
     def _describe(self) -> str:
-        return f"{self._draws.shape[-1]} draws of shape {self.shape}, mean={shown(self._mean())}"
+        return f"{self._draws.shape[-1]} draws of shape {self.shape}, mean={abridged(self._mean())}"
 
     @staticmethod
     def _log_share(counted: Tensor) -> Tensor:

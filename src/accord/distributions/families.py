@@ -31,14 +31,14 @@ from accord.distributions.batch import (
     Generator,
     TensorMap,
     Values,
-    shown,
+    abridged,
     to_floats,
     to_tensors,
     torch_generator,
 )
 from accord.distributions.crps import BoxedGaussians, one_gaussian
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     FAR_LEVELS,
     NEAR_LEVELS,
     mean_and_variance,
@@ -211,7 +211,7 @@ class Normal(LocationScale):
         return self
 
     def _describe(self) -> str:
-        return f"mean={shown(self._location)}, std={shown(self._scale)}"
+        return f"mean={abridged(self._location)}, std={abridged(self._scale)}"
 
 
 @final
@@ -231,7 +231,7 @@ class Laplace(LocationScale):
         return LAPLACE
 
     def _describe(self) -> str:
-        return f"mean={shown(self._location)}, scale={shown(self._scale)}"
+        return f"mean={abridged(self._location)}, scale={abridged(self._scale)}"
 
 
 @final
@@ -251,7 +251,7 @@ class Logistic(LocationScale):
         return LOGISTIC
 
     def _describe(self) -> str:
-        return f"mean={shown(self._location)}, scale={shown(self._scale)}"
+        return f"mean={abridged(self._location)}, scale={abridged(self._scale)}"
 
 
 @final
@@ -284,7 +284,7 @@ class StudentT(LocationScale):
         return student_t(self._df)
 
     def _describe(self) -> str:
-        return f"df={self._df:g}, mean={shown(self._location)}, scale={shown(self._scale)}"
+        return f"df={self._df:g}, mean={abridged(self._location)}, scale={abridged(self._scale)}"
 
 
 @final
@@ -316,7 +316,7 @@ class Uniform(LocationScale):
 
     def _describe(self) -> str:
         low, high = self._location - self._scale, self._location + self._scale
-        return f"lower={shown(low)}, upper={shown(high)}"
+        return f"lower={abridged(low)}, upper={abridged(high)}"
 
 
 @final
@@ -333,7 +333,7 @@ class OfFamily(LocationScale):
         return self._standard_family
 
     def _describe(self) -> str:
-        place = f"mean={shown(self._location)}, scale={shown(self._scale)}"
+        place = f"mean={abridged(self._location)}, scale={abridged(self._scale)}"
         return f"{self._standard_family}, {place}"
 
 

@@ -13,7 +13,7 @@ from accord.distributions.batch import (
     Generator,
     TensorMap,
     Values,
-    shown,
+    abridged,
     to_floats,
     torch_generator,
 )
@@ -277,7 +277,7 @@ class Mixture(Distribution):
         groups = ", ".join(map(repr, self._groups))
         listed = groups if len(self._groups) == 1 else f"[{groups}]"
         extra = "" if self._spread == "disagreement" else f", spread={self._spread!r}"
-        return f"{listed}, weights={shown(self._weights)}{extra}"
+        return f"{listed}, weights={abridged(self._weights)}{extra}"
 
     @property
     def _axis(self) -> int:

@@ -15,7 +15,7 @@ from accord._numerics import NORMAL, StandardFamily, log_between
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     PANELS,
     moments_by_quantiles,
     shared_parts,

@@ -12,13 +12,13 @@ from accord.distributions.batch import (
     Generator,
     TensorMap,
     Values,
-    shown,
+    abridged,
     to_floats,
     torch_generator,
 )
 from accord.distributions.crps import BoxedGaussians
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     mean_and_variance,
 )
 from accord.distributions.wrapped import Wrapped
@@ -186,7 +186,7 @@ class Smoothed(Wrapped):
         return draws + self._tolerance * (2 * u - 1).to(draws.device)
 
     def _describe(self) -> str:
-        return f"{self._base!r}, tolerance={shown(self._tolerance)}"
+        return f"{self._base!r}, tolerance={abridged(self._tolerance)}"
 
 
 def _after_shift(function: Pointwise, shift: Tensor) -> Pointwise:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from accord._checks import check_finite, check_positive
 from accord._types import Floats
-from accord.distributions.batch import Generator, TensorMap, shown, to_floats
+from accord.distributions.batch import Generator, TensorMap, abridged, to_floats
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
 from accord.distributions.wrapped import Wrapped
 
@@ -363,7 +363,9 @@ class Transformed(Wrapped):
 
     def _describe(self) -> str:
         moved = bool((self._shift != 0).any() or (self._stretch != 1).any())
-        extra = f", shift={shown(self._shift)}, stretch={shown(self._stretch)}" if moved else ""
+        extra = (
+            f", shift={abridged(self._shift)}, stretch={abridged(self._stretch)}" if moved else ""
+        )
         return f"{self._base!r}, {self._transform}{extra}"
 
     def _forward(self, z: Tensor) -> Tensor:

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_ordered, check_trailing
-from accord.distributions.batch import Generator, TensorMap, Values, shown
+from accord.distributions.batch import Generator, TensorMap, Values, abridged
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     moments_by_quantiles,
     shared_parts,
     spread_landmarks,
@@ -197,4 +197,4 @@ class Truncated(Wrapped):
         return self._evaluate("_quantile", u, 1 - u)
 
     def _describe(self) -> str:
-        return f"{self._base!r}, lower={shown(self._lower)}, upper={shown(self._upper)}"
+        return f"{self._base!r}, lower={abridged(self._lower)}, upper={abridged(self._upper)}"

@@ -10,9 +10,9 @@ from scipy import special
 from torch import Tensor
 
 from accord._checks import check_positive
-from accord.distributions.batch import Generator, TensorMap, Values, shown, to_tensors
+from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_tensors
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.moments import (
+from accord.distributions.numerical import (
     FAR_LEVELS,
     NEAR_LEVELS,
     moments_by_quantiles,
@@ -112,8 +112,8 @@ class VaryingStudentT(Distribution):
         return self._location + self._scale * torch.as_tensor(noise).to(self._location)
 
     def _describe(self) -> str:
-        shown_df, location, scale = map(shown, (self._df, self._location, self._scale))
-        return f"df={shown_df}, mean={location}, scale={scale}"
+        df, location, scale = map(abridged, (self._df, self._location, self._scale))
+        return f"df={df}, mean={location}, scale={scale}"
 
     def _standard(self, value: Tensor) -> Tensor:
         return (value - self._location) / self._scale

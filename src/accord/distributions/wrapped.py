@@ -7,10 +7,10 @@ from torch import Tensor
 
 from accord._checks import check_non_negative, check_trailing
 from accord._types import Floats
-from accord.distributions.batch import Generator, TensorMap, Values, shown
+from accord.distributions.batch import Generator, TensorMap, Values, abridged
 from accord.distributions.crps import BoxedGaussians
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
-from accord.distributions.moments import shared_parts
+from accord.distributions.numerical import shared_parts
 
 if TYPE_CHECKING:
     from accord.distributions.families import Normal
@@ -191,5 +191,5 @@ class Decomposed(SameDensity):
         return quantile, quantile
 
     def _describe(self) -> str:
-        distance = f", distance={shown(self._distance)}" if bool(self._distance.any()) else ""
-        return f"{self._base!r}, disagreement={shown(self._disagreement)}{distance}"
+        distance = f", distance={abridged(self._distance)}" if bool(self._distance.any()) else ""
+        return f"{self._base!r}, disagreement={abridged(self._disagreement)}{distance}"

@@ -2,7 +2,12 @@
 
 from accord.estimators.bvm import BVMRegressor
 from accord.estimators.deep import DeepEnsembleRegressor, MSEEnsembleRegressor
-from accord.estimators.distributional import DistributionalRegressor, Uncertainty, target_names
+from accord.estimators.distributional import (
+    DistributionalRegressor,
+    Uncertainty,
+    html_card,
+    target_names,
+)
 from accord.estimators.ensemble import NetworkEnsembleRegressor, fit_together
 from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.joint import JointBVMRegressor
@@ -37,6 +42,7 @@ __all__ = [
     "check_tolerance",
     "choose",
     "fit_together",
+    "html_card",
     "inner_splits",
     "stated_half_width",
     "target_knowledge",

@@ -1,7 +1,9 @@
 """What the regressors share that are trained to agree with the data under a rule or a tolerance."""
 
 import math
-from typing import Any, Literal
+from abc import abstractmethod
+from dataclasses import replace
+from typing import Any, Literal, Self, TypedDict, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -25,6 +27,7 @@ from accord.estimators.tolerance import (
     check_tolerance,
     rule_for,
     stated_half_width,
+    target_knowledge,
 )
 from accord.estimators.trained import Rows
 from accord.training import (
@@ -47,6 +50,18 @@ Predictive = Literal["smoothed", "model"]
 _LEARNT_FROM = 0.25
 
 
+class FitOptions(TypedDict, total=False):
+    """What `AgreementRegressor.fit` takes about the rows besides their targets."""
+
+    sample_weight: ArrayLike | None
+    y_tolerance: ArrayLike | None
+    y_std: ArrayLike | None
+    y_lower: ArrayLike | None
+    y_upper: ArrayLike | None
+    y_rule: RuleLike | None
+    y_dist: Distribution | ArrayLike | None
+
+
 class AgreementRegressor(DistributionalRegressor):
     """A regressor trained on −log of the probability of agreement; abstract.
 
@@ -64,6 +79,55 @@ class AgreementRegressor(DistributionalRegressor):
     variance_floor: float
     y_scale_: Floats
 
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        *,
+        sample_weight: ArrayLike | None = None,
+        y_tolerance: ArrayLike | None = None,
+        y_std: ArrayLike | None = None,
+        y_lower: ArrayLike | None = None,
+        y_upper: ArrayLike | None = None,
+        y_rule: RuleLike | None = None,
+        y_dist: Distribution | ArrayLike | None = None,
+    ) -> Self:
+        """Train the ensemble.
+
+        Args:
+            X, y: Features (N, d), or inputs (N, …) of a module, and targets (N,) or (N, T).
+            sample_weight: Weight of each row in the loss.
+            y_tolerance: Half-width within which each target is known, in its units (an
+                instrument's tolerance, rounding); takes the place of ``tolerance``.
+            y_std: Standard deviation of each target's measurement error (normal family). The
+                prediction is then of the quantity itself, without that error.
+            y_lower, y_upper: Bounds of targets that are only known to lie between them; either
+                may be infinite, and NaN means that the row is known. ``y`` then only
+                sets the scale.
+            y_rule: Rule of agreement whose numbers may differ by row, in place of ``rule``. New
+                rows are predicted with the mean of the rows' rules (mean and variance of the
+                errors they allow).
+            y_dist: What is known of each target, in place of ``y``, which then only sets the
+                scale: a distribution of the shape of y, or draws (N, S) or (N, T, S). Needs a rule,
+                or a tolerance that is stated. The prediction is of the quantity itself, without
+                that uncertainty.
+        """
+        return self._fit(
+            X,
+            y,
+            sample_weight=sample_weight,
+            y_tolerance=y_tolerance,
+            y_std=y_std,
+            y_lower=y_lower,
+            y_upper=y_upper,
+            y_rule=y_rule,
+            y_dist=y_dist,
+        )
+
+    @abstractmethod
+    def _fit(self, X: Any, y: Any, **options: Unpack[FitOptions]) -> Self:
+        """Check rows and settings, and train."""
+
     def _check_agreement_settings(self) -> None:
         check_choice("predictive", self.predictive, ("smoothed", "model"))
         check_choice("combine", self.combine, ("mixture", "moments"))
@@ -72,6 +136,19 @@ class AgreementRegressor(DistributionalRegressor):
         check_non_negative("variance_floor", self.variance_floor)
         family_with_variance(self.family, self.df)
         check_tolerance(self.tolerance)
+
+    def _informed(self, rows: Rows, options: FitOptions) -> tuple[Rows, PlannedEnsemble | None]:
+        """The rows with what is known of their targets, and the ensemble to train on a rule."""
+        known = target_knowledge(
+            rows.y,
+            tolerance=options.get("y_tolerance"),
+            std=options.get("y_std"),
+            lower=options.get("y_lower"),
+            upper=options.get("y_upper"),
+        )
+        rows = replace(rows, more=known)
+        self._check_learnable(rows)
+        return rows, self._rule_candidate(rows, options.get("y_rule"), options.get("y_dist"))
 
     def _check_learnable(self, rows: Rows) -> None:
         if self._learns(rows) and "lower" in rows.more:
@@ -95,8 +172,8 @@ class AgreementRegressor(DistributionalRegressor):
                 f"sample_weight must be the same for all rows under {rule!r}, which counts them, "
                 "got different ones. Repeat rows instead."
             )
-        std = rows.more.get("std")
-        trained = training_rule(rule, rows.y, shape=shape, family=self.family, std=std, dist=y_dist)
+        family, std = family_with_variance(self.family, self.df), rows.more.get("std")
+        trained = training_rule(rule, rows.y, shape=shape, family=family, std=std, dist=y_dist)
         if self.predictive == "smoothed":
             check_density(trained)
         return PlannedEnsemble(rows, np.full(rows.y.shape[1], trained.half_length), rule=trained)

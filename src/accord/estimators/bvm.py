@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 from copy import copy
-from dataclasses import dataclass, replace
-from typing import Any, Self
+from dataclasses import dataclass
+from typing import Any, Self, Unpack
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -13,7 +13,7 @@ from accord._checks import check_choice
 from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.estimators.agreeing import AgreementRegressor, Predictive, Tolerance
+from accord.estimators.agreeing import AgreementRegressor, FitOptions, Predictive, Tolerance
 from accord.estimators.ensemble import (
     Combine,
     NetworkEnsembleRegressor,
@@ -35,7 +35,6 @@ from accord.estimators.tolerance import (
     known_rows,
     mean_losses,
     softened,
-    target_knowledge,
 )
 from accord.estimators.trained import Rows, warn_if_useless
 from accord.training import (
@@ -73,28 +72,9 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
             ``"robust"`` choose it by NLL on held-out rows or on the rows' own outliers; ``"local"``
             lets it grow away from the data (:mod:`accord.estimators.tolerance`). Tolerances that
             differ by row go to ``fit(y_tolerance=...)``.
-        rule: When a prediction agrees with its target, in place of a tolerance: a rule of
-            :mod:`accord.agreement`, its words (``"within 0.5 or error inside 1.9 2.1"``) or a
-            callable ``(y_hat, y) -> bool``, in target units. A rule on ŷ − y that allows errors of
-            a finite length implies the density that is predicted with. Any other (one-sided,
-            inside a range, relative to the target, a callable) implies none; it can be trained on
-            with ``predictive="model"``, and ``fit`` refuses it otherwise. So can a share of rows,
-            ``Share(Within(0.5), 0.95)`` or ``"95% within 0.5"``, which is asked of each batch as a
-            whole: rows beyond the share may be as wrong as they like. A rule with numbers per row
-            goes to ``fit(y_rule=...)``.
+        {rule}
         {settings}
-        family: Predictive family of a member: ``"normal"``, ``"laplace"``, ``"logistic"`` or
-            ``"student-t"``.
-        df: Degrees of freedom of the Student-t family.
-        predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
-        combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
-        mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
-            ``"sigmoid"``, which confines it to the training range.
-        variance_head: From raw output to the variance of the scaled target: ``"sigmoid"``,
-            ``"softplus"`` or ``"exp"``.
-        variance_floor: Added to every variance, in scaled units (a share of the squared range or
-            of the squared standard deviation), so that none collapses. It bounds how sure a member
-            may be: with 1e-6, σ is never below a thousandth of the scale.
+        {members}
 
     Attributes:
         tolerance_: ε in use, in the target's units (ε₀ if local; the members' mean if learnt; the
@@ -126,52 +106,8 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
     variance_head: VarianceHead = "sigmoid"
     variance_floor: float = VARIANCE_FLOOR
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sample_weight: ArrayLike | None = None,
-        y_tolerance: ArrayLike | None = None,
-        y_std: ArrayLike | None = None,
-        y_lower: ArrayLike | None = None,
-        y_upper: ArrayLike | None = None,
-        y_rule: RuleLike | None = None,
-        y_dist: Distribution | ArrayLike | None = None,
-    ) -> Self:
-        """Train the ensemble.
-
-        Args:
-            X, y: Features (N, d) and targets (N,) or (N, T).
-            sample_weight: Weight of each row in the loss.
-            y_tolerance: Half-width within which each target is known, in its units (an
-                instrument's tolerance, rounding); takes the place of ``tolerance``.
-            y_std: Standard deviation of each target's measurement error (normal family). The
-                prediction is then of the quantity itself, without that error.
-            y_lower, y_upper: Bounds of targets that are only known to lie between them; either
-                may be infinite, and NaN means that the row is known. ``y`` then only
-                sets the scale.
-            y_rule: Rule of agreement whose numbers may differ by row, in place of ``rule``. New
-                rows are predicted with the mean of the rows' rules (mean and variance of the
-                errors they allow).
-            y_dist: What is known of each target, in place of ``y``, which then only sets the
-                scale: a distribution of the shape of y, or draws (N, S) or (N, T, S). Needs a rule,
-                or a tolerance that is stated. The prediction is of the quantity itself, without
-                that uncertainty.
-        """
-        return self._train(
-            self._plan(
-                X,
-                y,
-                sample_weight=sample_weight,
-                y_tolerance=y_tolerance,
-                y_std=y_std,
-                y_lower=y_lower,
-                y_upper=y_upper,
-                y_rule=y_rule,
-                y_dist=y_dist,
-            )
-        )
+    def _fit(self, X: Any, y: Any, **options: Unpack[FitOptions]) -> Self:
+        return self._train(self._plan(X, y, **options))
 
     def partial_fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Train for one epoch on these rows, going on from what has been learnt so far.
@@ -207,28 +143,17 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
         X: Any,
         y: Any,
         *,
-        sample_weight: ArrayLike | None = None,
-        y_tolerance: ArrayLike | None = None,
-        y_std: ArrayLike | None = None,
-        y_lower: ArrayLike | None = None,
-        y_upper: ArrayLike | None = None,
-        y_rule: RuleLike | None = None,
-        y_dist: Distribution | ArrayLike | None = None,
         goes_on: bool | None = None,
         epochs: int | None = None,
+        **options: Unpack[FitOptions],
     ) -> TrainingPlan:
         goes_on = self._continues() if goes_on is None else goes_on
-        rows = self._rows(X, y, sample_weight, reset=not goes_on)
+        rows = self._rows(X, y, options.get("sample_weight"), reset=not goes_on)
         self._check_agreement_settings()
-        known = target_knowledge(
-            rows.y, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper
-        )
-        rows = replace(rows, more=known)
-        self._check_learnable(rows)
+        rows, by_rule = self._informed(rows, options)
         settings = self._settings(epochs=self.epochs if epochs is None else epochs)
-        candidate = self._rule_candidate(rows, y_rule, y_dist)
-        if candidate is not None:
-            return self._final_plan(candidate, settings, goes_on=goes_on)
+        if by_rule is not None:
+            return self._final_plan(by_rule, settings, goes_on=goes_on)
         if self._chooses(rows) and not goes_on:
             return self._search_plan(rows, settings)
         return self._final_plan(self._candidate(rows, goes_on), settings, goes_on=goes_on)

@@ -42,12 +42,7 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         adversarial: Also train on adversarial neighbours.
         adversarial_step: Their distance, as a share of each feature's range.
         beta: 0 for NLL, 0.5 as recommended for β-NLL, 1 for gradients of the mean as under MSE.
-        combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
-        mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
-            ``"sigmoid"``, which confines it to the training range.
-        variance_head: From raw output to the variance of the scaled target: ``"sigmoid"``,
-            ``"softplus"`` or ``"exp"``.
-        variance_floor: Added to every variance, in scaled units, so that none collapses.
+        {members}
 
     Example:
         >>> import numpy as np
@@ -117,8 +112,7 @@ class MSEEnsembleRegressor(PlainEnsembleRegressor):
 
     Args:
         {settings}
-        mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
-            ``"sigmoid"``, which confines it to the training range.
+        {members}
 
     Example:
         >>> import numpy as np

@@ -1,18 +1,18 @@
 """What every estimator here can do once it predicts a distribution per row."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, overload
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags
+from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accord._files import write_whole
-from accord._notebook import html_card
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent
 from accord.distributions import Distribution
@@ -36,6 +36,29 @@ else:
 
     class _Regressor(RegressorMixin, BaseEstimator):
         """A regressor of scikit-learn."""
+
+
+class Described(Protocol):
+    """An estimator that can say what is known about it."""
+
+    def _facts(self) -> Mapping[str, str]:
+        """Titles and what is to be said under each; the first is its state."""
+
+
+def html_card(estimator: Described) -> str:
+    """scikit-learn's picture of an estimator, and under it its state and scores."""
+    lines = "".join(
+        f'<tr><th scope="row" style="{_CELL};font-weight:600">{escape(title)}</th>'
+        f'<td style="{_CELL}">{escape(words)}</td></tr>'
+        for title, words in estimator._facts().items()
+    )
+    # Colours are the notebook's own, light or dark.
+    table = f'<table style="{_TABLE}"><tbody>{lines}</tbody></table>'
+    return f"<div>{estimator_html_repr(estimator)}{table}</div>"
+
+
+_TABLE = "margin:.6em 0 0;border-collapse:collapse;font-size:.9em;color:inherit"
+_CELL = "text-align:left;padding:2px 18px 2px 0;background:none;border:0;color:inherit"
 
 
 class Uncertainty(NamedTuple):

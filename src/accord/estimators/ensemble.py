@@ -104,7 +104,7 @@ def _alike(one: TrainingPlan, other: TrainingPlan) -> bool:
 # keyword and only assigns, which is what scikit-learn asks of one.
 @dataclass(kw_only=True, eq=False, repr=False)
 class NetworkEnsembleRegressor(TrainedRegressor):
-    """An ensemble of stacked networks; abstract. Its settings are described in ``SETTINGS``."""
+    """An ensemble of stacked networks, with the settings of all that are; abstract."""
 
     n_members: int = 5
     hidden: Sequence[int] = (50,)

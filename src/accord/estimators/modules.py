@@ -2,20 +2,20 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self, Unpack
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 from torch import nn
 
 from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.estimators.agreeing import AgreementRegressor, Predictive, Tolerance
+from accord.estimators.agreeing import AgreementRegressor, FitOptions, Predictive, Tolerance
 from accord.estimators.ensemble import Combine
 from accord.estimators.rules import RuleLike
-from accord.estimators.tolerance import CHOICES, PlannedEnsemble, target_knowledge
+from accord.estimators.tolerance import CHOICES, PlannedEnsemble
 from accord.estimators.trained import (
     Rows,
     TargetScaling,
@@ -62,19 +62,9 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
         tolerance: ε. A number is in the target's units (0: exact agreement, NLL); ``"1%"`` is a
             share of the training targets' range; ``"learn"`` trains it. Tolerances that differ by
             row go to ``fit(y_tolerance=...)``.
-        rule: When a prediction agrees with its target, in place of a tolerance, as in
-            :class:`accord.BVMRegressor`.
+        {rule}
         {settings}
-        family: Predictive family of a member: ``"normal"``, ``"laplace"``, ``"logistic"`` or
-            ``"student-t"``.
-        df: Degrees of freedom of the Student-t family.
-        predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
-        combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
-        mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
-            ``"sigmoid"``, which confines it to the training range.
-        variance_head: From raw output to the variance of the scaled target: ``"sigmoid"``,
-            ``"softplus"`` or ``"exp"``.
-        variance_floor: Added to every variance, in scaled units, so that none collapses.
+        {members}
 
     Attributes:
         tolerance_: ε in use, in the target's units; an array (T,) for several targets.
@@ -124,43 +114,14 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
     _any_shape: ClassVar[bool] = True
     _given_on_load: ClassVar[tuple[str, ...]] = ("make_module",)
 
-    def fit(
-        self,
-        X: Any,
-        y: Any,
-        *,
-        sample_weight: ArrayLike | None = None,
-        y_tolerance: ArrayLike | None = None,
-        y_std: ArrayLike | None = None,
-        y_lower: ArrayLike | None = None,
-        y_upper: ArrayLike | None = None,
-        y_rule: RuleLike | None = None,
-        y_dist: Distribution | ArrayLike | None = None,
-    ) -> Self:
-        """Train the ensemble.
-
-        Args:
-            X, y: Inputs (N, …) and targets (N,) or (N, T).
-            sample_weight: Weight of each row in the loss.
-            y_tolerance: Half-width within which each target is known, in its units; takes the
-                place of ``tolerance``.
-            y_std: Standard deviation of each target's measurement error (normal family).
-            y_lower, y_upper: Bounds of targets that are only known to lie between them; either
-                may be infinite, and NaN means that the row is known.
-            y_rule: Rule of agreement whose numbers may differ by row, in place of ``rule``.
-            y_dist: What is known of each target, in place of ``y``, which then only sets the
-                scale: a distribution of the shape of y, or draws (N, S) or (N, T, S).
-        """
+    def _fit(self, X: Any, y: Any, **options: Unpack[FitOptions]) -> Self:
         self._check_settings()
         X, y = self._checked_pair(X, y)
-        weight = checked_weight(sample_weight, X)
-        known = target_knowledge(y, tolerance=y_tolerance, std=y_std, lower=y_lower, upper=y_upper)
-        rows = Rows(X.reshape(len(X), -1), y, weight, known)
-        self._check_learnable(rows)
-        candidate = self._rule_candidate(rows, y_rule, y_dist)
+        weight = checked_weight(options.get("sample_weight"), X)
+        rows, by_rule = self._informed(Rows(X.reshape(len(X), -1), y, weight), options)
         self.input_shape_: tuple[int, ...] = X.shape[1:]
         self.precision_ = self._finest_precision(rows.x)
-        return self._train(candidate or self._stated_candidate(rows))
+        return self._train(by_rule or self._stated_candidate(rows))
 
     def _check_settings(self) -> None:
         self._check_loop_settings()

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import ArrayLike
 
 from accord._checks import check_finite
-from accord._numerics import FamilyName
+from accord._numerics import FamilyName, StandardFamily
 from accord._types import Floats
 from accord.agreement import (
     Acceptance,
@@ -188,7 +188,7 @@ def training_rule(
     y: Floats,
     *,
     shape: tuple[int, ...],
-    family: str,
+    family: StandardFamily,
     std: Floats | None = None,
     dist: Distribution | ArrayLike | None = None,
 ) -> TrainingRule:
@@ -206,7 +206,7 @@ def training_rule(
     flat = rule.flattened(shape)
     kernel = _kernel(flat, y.size)
     noise = law.as_normal() if law is not None else None
-    if noise is not None and family == "normal" and flat.depends_on == "difference":
+    if noise is not None and family.takes_normal_noise and flat.depends_on == "difference":
         y, law = np.asarray(noise.mean).reshape(y.shape), None
         std = np.asarray(noise.std).reshape(y.shape)
     else:

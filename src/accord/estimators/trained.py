@@ -62,9 +62,10 @@ class Rows:
         return Rows(self.x[rows], self.y[rows], weight, more)
 
 
-# What the ensembles have in common, described once. It takes the place of "{settings}" in the
-# docstring of each, as far as the class has it, so that ``help`` shows every parameter in place.
-SETTINGS = """\
+# What the ensembles have in common, described once. Each text takes the place of its name in braces
+# in the docstring of each class, as far as the class has the parameters, so that ``help`` shows
+# every one in place.
+_SETTINGS = """\
     n_members: Networks in the ensemble.
     hidden: Units of each hidden layer.
     epochs: Passes through the training rows.
@@ -88,12 +89,36 @@ SETTINGS = """\
     dtype: Precision of the networks.
     memory_budget: Bytes; larger stacks of networks are trained in slices.
     verbose: 1 for a progress bar."""
+_RULE = """\
+    rule: When a prediction agrees with its target, in place of a tolerance: a rule of
+        :mod:`accord.agreement`, its words (``"within 0.5 or error inside 1.9 2.1"``) or a
+        callable ``(y_hat, y) -> bool``, in target units. A rule on ŷ − y that allows errors of
+        a finite length implies the density that is predicted with. Any other (one-sided,
+        inside a range, relative to the target, a callable) implies none; it can be trained on
+        with ``predictive="model"``, and ``fit`` refuses it otherwise. So can a share of rows,
+        ``Share(Within(0.5), 0.95)`` or ``"95% within 0.5"``, which is asked of each batch as a
+        whole: rows beyond the share may be as wrong as they like. A rule with numbers per row
+        goes to ``fit(y_rule=...)``."""
+_MEMBERS = """\
+    family: Predictive family of a member: ``"normal"``, ``"laplace"``, ``"logistic"`` or
+        ``"student-t"``.
+    df: Degrees of freedom of the Student-t family.
+    predictive: ``"smoothed"`` by the tolerance, or the ``"model"`` alone, as in the paper.
+    combine: The members' ``"mixture"``, or the Gaussian with its ``"moments"``.
+    mean_head: From raw output to the mean of the scaled target: ``"identity"``, or
+        ``"sigmoid"``, which confines it to the training range.
+    variance_head: From raw output to the variance of the scaled target: ``"sigmoid"``,
+        ``"softplus"`` or ``"exp"``.
+    variance_floor: Added to every variance, in scaled units (a share of the squared range or
+        of the squared standard deviation), so that none collapses. It bounds how sure a member
+        may be: with 1e-6, σ is never below a thousandth of the scale."""
+_SHARED = {"settings": _SETTINGS, "rule": _RULE, "members": _MEMBERS}
 
 
 class TrainedRegressor(DistributionalRegressor):
     """A regressor whose networks are trained by the loop; abstract.
 
-    Its settings are fields of the concrete classes; ``SETTINGS`` describes them.
+    Its settings are fields of the concrete classes, described above.
     """
 
     n_members: int
@@ -116,10 +141,12 @@ class TrainedRegressor(DistributionalRegressor):
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if cls.__doc__:  # there is none under ``python -OO``
-            described = re.split(r"\n(?=    \w)", SETTINGS)
-            own = [text for text in described if hasattr(cls, text.split(":")[0].strip())]
             text = inspect.cleandoc(cls.__doc__)
-            cls.__doc__ = text.replace("    {settings}", "\n".join(own))
+            for place, words in _SHARED.items():
+                described = re.split(r"\n(?=    \w)", words)
+                own = [each for each in described if hasattr(cls, each.split(":")[0].strip())]
+                text = text.replace(f"    {{{place}}}", "\n".join(own))
+            cls.__doc__ = text
 
     def _check_loop_settings(self) -> None:
         for name in ("n_members", "epochs", "batch_size", "patience"):

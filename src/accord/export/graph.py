@@ -307,12 +307,12 @@ class NotExportableError(ValueError):
 
 
 @dataclass(frozen=True)
-class _Part:
+class _Stated:
     state: Callable[..., Any]
     obstacles: Callable[[Any], list[str]]
 
 
-_PARTS: dict[type[Any], _Part] = {}
+_STATED: dict[type[Any], _Stated] = {}
 
 
 def _none(part: Any) -> list[str]:
@@ -329,23 +329,23 @@ def states(
     """
 
     def register(function: State) -> State:
-        _PARTS[kind] = _Part(function, obstacles)
+        _STATED[kind] = _Stated(function, obstacles)
         return function
 
     return register
 
 
-def _part_for(kind: type[Any]) -> _Part | None:
-    if kind not in _PARTS:
+def _stated_for(kind: type[Any]) -> _Stated | None:
+    if kind not in _STATED:
         package = ".".join(kind.__module__.split(".")[:2])
         if package.startswith("accord.") and find_spec(f"{package}.graph") is not None:
             import_module(f"{package}.graph")
-    return _PARTS.get(kind)
+    return _STATED.get(kind)
 
 
 def obstacles_of(part: Any) -> list[str]:
     """What keeps an object from being exported; nothing if it can be."""
-    known = _part_for(type(part))
+    known = _stated_for(type(part))
     if known is None:
         return [f"a {type(part).__name__}"]
     return known.obstacles(part)
@@ -355,4 +355,4 @@ def state(part: Any, *inputs: Any) -> Any:
     """State an object's graph."""
     if obstacles := obstacles_of(part):
         raise NotExportableError(obstacles)
-    return _PARTS[type(part)].state(part, *inputs)
+    return _STATED[type(part)].state(part, *inputs)

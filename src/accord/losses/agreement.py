@@ -13,7 +13,6 @@ from accord._checks import (
     check_same_shape,
 )
 from accord._numerics import (
-    NORMAL,
     FamilyName,
     family_with_variance,
     log_at_least,
@@ -168,7 +167,7 @@ class AgreementLoss(nn.Module):
 
     @property
     def _takes_noise(self) -> bool:
-        return self.family is NORMAL and self.rule.depends_on == "difference"
+        return self.family.takes_normal_noise and self.rule.depends_on == "difference"
 
     def _log_probability(self, mu: Tensor, scale: Tensor, t: Tensor) -> Tensor:
         if self.rule.is_density:

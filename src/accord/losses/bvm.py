@@ -152,7 +152,7 @@ class BVMLoss(nn.Module):
         error, σ² + s² takes the place of σ².
         """
         mu, variance, t = prepared(input, target, var, floor=self.eps)
-        if target_std is not None and self.family is not NORMAL:
+        if target_std is not None and not self.family.takes_normal_noise:
             raise ValueError(
                 "target_std must be None unless the family is 'normal', got one with "
                 f"{self.family.name!r}. Widen the tolerance instead."

@@ -10,14 +10,17 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO, NoReturn, TypeVar, overload
 
 import numpy as np
 from numpy.lib import format as npy
 
 from accord._files import atomic_output, printable, quoted
 from accord._version import __version__
+from accord.distributions import PredictiveModel
 from accord.persistence.encoding import Array, Decoder, Encoder, MissingCodeError
+
+T = TypeVar("T")
 
 FORMAT = 1
 _MANIFEST = "manifest.json"
@@ -26,7 +29,6 @@ _ENTRY = re.compile(r"manifest\.json|arrays/\d{1,6}\.npy")
 # JSON takes far more memory than its text; arrays, by contrast, are never larger than the file.
 _MANIFEST_BYTES = 32 << 20
 _MANIFEST_VALUES = 1_000_000
-_CHUNK = 1 << 20
 _ENCRYPTED = 0x1
 
 
@@ -45,7 +47,7 @@ def save(model: Any, path: str | Path, *, metadata: dict[str, Any] | None = None
         >>> from sklearn.preprocessing import StandardScaler
         >>> path = Path(tempfile.mkdtemp()) / "scaler.accord"
         >>> save(StandardScaler().fit([[0.0], [2.0]]), path)
-        >>> load(path).transform([[3.0]])
+        >>> load(path, StandardScaler).transform([[3.0]])
         array([[2.]])
     """
     encoder = Encoder()
@@ -67,7 +69,18 @@ def save(model: Any, path: str | Path, *, metadata: dict[str, Any] | None = None
         archive.writestr(zipfile.ZipInfo(_MANIFEST), text)
 
 
-def load(path: str | Path, *, make_module: Callable[[], Any] | None = None) -> Any:
+@overload
+def load(
+    path: str | Path, kind: None = None, *, make_module: Callable[[], Any] | None = None
+) -> PredictiveModel: ...
+@overload
+def load(path: str | Path, kind: type[T], *, make_module: Callable[[], Any] | None = None) -> T: ...
+def load(
+    path: str | Path,
+    kind: type[Any] | None = None,
+    *,
+    make_module: Callable[[], Any] | None = None,
+) -> object:
     """Load what :func:`save` wrote; refuses any other file, and runs no code in it.
 
     Predictions are those of the saved model, to the bit. Whatever is wrong with a file that
@@ -75,6 +88,8 @@ def load(path: str | Path, *, make_module: Callable[[], Any] | None = None) -> A
 
     Args:
         path: The model file.
+        kind: The class of what the file must hold, such as :class:`accord.TableRegressor`; an
+            editor then knows its methods. None for any model that predicts distributions.
         make_module: What makes the networks of an :class:`accord.ModuleRegressor`. The file holds
             their weights only, and is refused if they do not fit.
     """
@@ -91,6 +106,11 @@ def load(path: str | Path, *, make_module: Callable[[], Any] | None = None) -> A
         raise ValueError(
             f"{', '.join(unused)} must only be given for a model that was made with it, got "
             f"{quoted(Path(path).name)}. Load that file without it."
+        )
+    if not isinstance(model, kind or PredictiveModel):
+        own, wanted = type(model).__name__, kind.__name__ if kind else "model of distributions"
+        raise ModelFileError(
+            f"{quoted(Path(path).name)} must hold a {wanted}, got a {own}. Pass kind={own}."
         )
     return model
 
@@ -122,7 +142,7 @@ def _write_array(archive: zipfile.ZipFile, name: str, array: Array) -> str:
     with archive.open(zipfile.ZipInfo(name), "w", force_zip64=True) as entry:
         npy.write_array(entry, array, allow_pickle=False)
     with archive.open(name) as written:
-        return _sha256(written)
+        return hashlib.file_digest(written, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -225,15 +245,8 @@ def _check_digests(archive: zipfile.ZipFile, manifest: dict[str, Any]) -> None:
         raise ModelFileError("it lacks entries, or has some too many")
     for name in names:
         with archive.open(name) as entry:
-            if _sha256(entry) != expected[name]:
+            if hashlib.file_digest(entry, "sha256").hexdigest() != expected[name]:  # type: ignore[arg-type]
                 raise ModelFileError("it was altered or damaged after saving")
-
-
-def _sha256(entry: Any) -> str:
-    digest = hashlib.sha256()
-    while chunk := entry.read(_CHUNK):
-        digest.update(chunk)
-    return digest.hexdigest()
 
 
 def _read_array(archive: zipfile.ZipFile, number: int) -> Array:

@@ -3,8 +3,10 @@
 The kernel is Matérn 5/2 with a length per feature, k(x, x') = a (1 + √5 r + 5r²/3) exp(−√5 r) with
 r² = Σ_j (x_j − x'_j)² / ℓ_j², and a noise variance s². Lengths, a and s² maximise the marginal
 likelihood of a subset of the rows, with a weak prior on the lengths; every fold then conditions on
-all of its rows. scikit-learn's regressor optimises on all rows, which costs minutes where this
-takes seconds, and its fitted state is no plain array.
+all of its rows. Many features share one length: so many lengths could not be learnt, and where
+features go together (a spectrum) the long shared one leaves a linear model that uses their small
+differences, which networks do not find. scikit-learn's regressor optimises on all rows, which costs
+minutes where this takes seconds, and its fitted state is no plain array.
 """
 
 import math
@@ -19,6 +21,8 @@ from torch import Tensor
 from accord._types import Floats, Indices
 
 _SUBSET = 500
+# More features than this share one length.
+_MOST_LENGTHS = 150
 _ITERATIONS = 50
 # The relative jitter that keeps a Cholesky factor of rows at the same place possible.
 _JITTER = 1e-6
@@ -97,16 +101,18 @@ class GaussianProcess:
     def _maximise_evidence(self, x: Tensor, z: Tensor) -> None:
         """Logarithms of the lengths, the amplitude and the noise, by L-BFGS."""
         d = x.shape[1]
+        n_lengths = d if d <= _MOST_LENGTHS else 1
         usual = math.log(1.3 * math.sqrt(d))  # rows of independent features are about √(2d) apart
 
         def loss(values: Floats) -> tuple[float, Floats]:
             p = torch.tensor(values, requires_grad=True)
-            evidence = _negative_log_evidence(x, z, p) + 0.25 * (p[:d] - usual).square().sum()
+            prior = 0.25 * (p[:n_lengths] - usual).square().sum()
+            evidence = _negative_log_evidence(x, z, p) + prior
             (slope,) = torch.autograd.grad(evidence, p)
             return evidence.item(), slope.numpy()
 
-        start = np.concatenate([np.full(d, usual), [0.0, math.log(0.1)]])
-        bounds = [(usual - 4, usual + 5)] * d + [(-4.0, 5.0)]
+        start = np.concatenate([np.full(n_lengths, usual), [0.0, math.log(0.1)]])
+        bounds = [(usual - 4, usual + 5)] * n_lengths + [(-4.0, 5.0)]
         bounds += [(math.log(_SMALLEST_NOISE), math.log(_LARGEST_NOISE))]
         found = minimize(
             loss,
@@ -116,8 +122,8 @@ class GaussianProcess:
             bounds=bounds,
             options={"maxiter": _ITERATIONS},
         ).x
-        self.lengths_ = np.exp(found[:d])
-        self.amplitude_, self.noise_ = float(np.exp(found[d])), float(np.exp(found[d + 1]))
+        self.lengths_ = np.full(d, np.exp(found[:-2]))
+        self.amplitude_, self.noise_ = float(np.exp(found[-2])), float(np.exp(found[-1]))
 
 
 def _squared_length(rows: Floats, triangle: Floats) -> Floats:

@@ -57,7 +57,7 @@ class NetworkRecipe:
 
 @dataclass(frozen=True)
 class GaussianProcessRecipe:
-    """A Gaussian process with a length per feature."""
+    """A Gaussian process with a length per feature, or one for all where they are many."""
 
     name: str = "Gaussian process"
     about: str = "exact, Matérn 5/2 kernel with a length per feature"
@@ -147,7 +147,7 @@ _SHORTEST, _LONGEST = 0.5, 2.0
 _MOST_INPUTS, _FEWEST_BINS = 2_000, 4
 # Where there is no room for any, what lives from its encoding or from few features is not tried.
 _FOR_WIDE = ("line", "short", "mixture")
-_GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 60
+_GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 2_000
 _TREES_ROWS, _TREES_FEATURES = 100, 2_000
 # From this many rows on, more and smaller steps of boosting pay; training stops early all the same.
 _ROWS_FOR_MANY_TREES = 2_000

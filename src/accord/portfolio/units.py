@@ -10,13 +10,14 @@ from typing import Any, final
 
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
 
+from accord._code import code_digest
 from accord.portfolio.blend import Member
 from accord.portfolio.crossfit import Candidate, Clock, TrainingTable, learnt_from, try_recipe
 from accord.portfolio.folds import Part
 from accord.portfolio.models import Model
 from accord.portfolio.recipes import Recipe
 from accord.training import DivergedError, Listener
-from accord.work import Checkpoint, Done, Workers, carry_out, code_digest, digest
+from accord.work import Checkpoint, Done, Workers, carry_out, digest
 
 Shared = tuple[TrainingTable, list[Part]]
 

@@ -16,7 +16,7 @@ from accord.export import estimator_graph, obstacles_of
 from accord.portfolio import PortfolioRegressor
 from accord.service.bodies import BODY, Predicted, ServiceAnswer
 from accord.service.records import Records
-from accord.tables import Judged, file_sha256, judge
+from accord.tables import ConformedRows, conform_rows, file_sha256
 from accord.tabular import TableRegressor
 from accord.workflows import load_model, prediction_columns
 
@@ -81,7 +81,7 @@ def load_served(path: Path) -> Served:
     model = load_model(path)
     records = Records(model.schema_, model.profile_)
     examples = records.examples()
-    judged = judge(records.table(examples), records.schema, source=BODY)
+    judged = conform_rows(records.table(examples), records.schema, source=BODY)
     answer = _answered(model, judged)
     return Served(
         model=model,
@@ -95,7 +95,7 @@ def load_served(path: Path) -> Served:
     )
 
 
-def _answered(model: TableRegressor, judged: Judged) -> ServiceAnswer:
+def _answered(model: TableRegressor, judged: ConformedRows) -> ServiceAnswer:
     dist, unusual = model.answer(model.transform(judged.X))
     columns = prediction_columns(dist, unusual | judged.unlike, (model.coverage,))
     return ServiceAnswer(Predicted(columns), slice(None), judged.surprises())
@@ -132,7 +132,7 @@ class EngineGraph:
 
 
 def _checked_graph(
-    model: TableRegressor, judged: Judged, answer: ServiceAnswer
+    model: TableRegressor, judged: ConformedRows, answer: ServiceAnswer
 ) -> EngineGraph | None:
     """The engine's graph if it has one that says of the examples what Python says."""
     if not isinstance(model.engine_, PortfolioRegressor) or obstacles_of(model.engine_):

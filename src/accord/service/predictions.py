@@ -10,7 +10,7 @@ from accord._types import Floats
 from accord.explanation import Attribution, Receipts
 from accord.service.bodies import BODY, BodyRows, Predicted, ServiceAnswer
 from accord.service.model import Served
-from accord.tables import Judged, Surprises, TableError, judge
+from accord.tables import ConformedRows, Surprises, TableError, conform_rows
 
 _NOTHING_ODD = Surprises()
 
@@ -34,7 +34,7 @@ class _Understood:
     """A question's place in the batch, in rows, and where its judged rows are."""
 
     place: int
-    judged: Judged
+    judged: ConformedRows
     rows: slice
 
 
@@ -71,10 +71,10 @@ def _understood(
     return found
 
 
-def judged_alone(question: Question) -> Judged:
+def judged_alone(question: Question) -> ConformedRows:
     """The rows of one question in its model's form."""
     content, served = question.rows.content, question.served
-    return judge(
+    return conform_rows(
         served.records.table(content) if isinstance(content, list) else content,
         served.records.schema,
         source=BODY,
@@ -96,7 +96,7 @@ def _judged_together(
             return {n: error}
     rows = [row for q in questions.values() for row in q.rows.content]
     try:
-        judged = judge(served.records.table(rows), served.records.schema, source=BODY)
+        judged = conform_rows(served.records.table(rows), served.records.schema, source=BODY)
     except TableError:
         half = len(numbers) // 2
         parts = (numbers[:half], numbers[half:])

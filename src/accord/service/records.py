@@ -10,8 +10,9 @@ import pyarrow as pa
 from pydantic import Field, Strict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
+from accord._files import quoted
 from accord._wording import number
-from accord.tables import CellKind, Column, Schema, TableError, listed, quoted
+from accord.tables import CellKind, Column, Schema, TableError, listed
 from accord.tabular import TableProfile
 
 Record = dict[str, Any]

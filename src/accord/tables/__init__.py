@@ -1,18 +1,9 @@
 """Tables in and out: CSV and Parquet files, column types, and numbers for networks."""
 
-from accord._files import (
-    OptionError,
-    atomic_output,
-    atomic_outputs,
-    check_output,
-    check_outputs,
-    printable,
-    quoted,
-)
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
-from accord.tables.features import Decision
+from accord.tables.features import Decision, Suspect, suspects
 from accord.tables.files import (
     ArrowFrame,
     Table,
@@ -29,14 +20,13 @@ from accord.tables.problems import TableError, absent_column, check_names, liste
 from accord.tables.schema import (
     Column,
     Conformed,
-    Judged,
+    ConformedRows,
     Schema,
     Surprises,
     check_columns,
     conform,
-    judge,
+    conform_rows,
 )
-from accord.tables.suspects import Suspect, suspects
 from accord.tables.training_data import TrainingData, number_column, prepare_training
 
 __all__ = [
@@ -46,10 +36,9 @@ __all__ = [
     "CellKind",
     "Column",
     "Conformed",
+    "ConformedRows",
     "DecimalMark",
     "Decision",
-    "Judged",
-    "OptionError",
     "Schema",
     "Surprises",
     "Suspect",
@@ -61,18 +50,14 @@ __all__ = [
     "TableWriter",
     "TrainingData",
     "absent_column",
-    "atomic_output",
-    "atomic_outputs",
     "check_columns",
     "check_names",
-    "check_output",
-    "check_outputs",
     "conform",
+    "conform_rows",
     "described_inputs",
     "file_sha256",
     "guard_formulas",
     "input_arrays",
-    "judge",
     "listed",
     "make_preprocessor",
     "near_matches",
@@ -80,8 +65,6 @@ __all__ = [
     "open_table",
     "parse_csv",
     "prepare_training",
-    "printable",
-    "quoted",
     "read_header",
     "read_table",
     "refuse_unknown_suffix",

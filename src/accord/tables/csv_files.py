@@ -84,15 +84,13 @@ def csv_stream(
         )
 
 
-def parse_csv(
-    content: bytes, *, name: str, encoding: str | None = None, delimiter: str | None = None
-) -> pa.Table:
+def parse_csv(content: bytes, *, name: str) -> pa.Table:
     """A CSV file's content as a table of text; ``name`` is what messages call it.
 
     >>> parse_csv(b"a;b\\n1,5;x\\n", name="the body").to_pydict()
     {'a': ['1,5'], 'b': ['x']}
     """
-    dialect = _dialect(name, content[:_SAMPLE_BYTES], None, encoding, delimiter)
+    dialect = _dialect(name, content[:_SAMPLE_BYTES], None, None, None)
     check_names(name, dialect.names)
     try:
         return _reader(_content(pa.BufferReader(content), dialect), dialect).read_all()

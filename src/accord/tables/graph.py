@@ -129,7 +129,7 @@ def state_encoder(encoder: TableEncoder, inputs: TableInputs) -> Value:
 
 
 def _within_limits(values: Value, columns: list[Column]) -> Value:
-    """Absurd numbers moved to the nearest limit; dates are not, as in ``conform``."""
+    """Absurd numbers moved to the nearest limit, as ``conform`` does; dates stay as they are."""
     if columns[0].kind == "date":
         return values
     low, high = np.array([column.limits for column in columns]).T

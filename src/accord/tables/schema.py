@@ -257,10 +257,12 @@ class Conformed(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Judged:
+class ConformedRows:
     """A batch in the model's form, with what is out of the ordinary kept by row.
 
-    **Shape**: X (n, columns), unlike (n,) as in :class:`Conformed`.
+    ``unlike`` marks rows that are unlike the training rows by a single look.
+
+    **Shape**: X (n, columns), unlike (n,).
     """
 
     X: pd.DataFrame
@@ -280,14 +282,18 @@ class Judged:
 def conform(
     table: pa.Table, schema: Schema, *, source: str, first_row: int = 1, strict: bool = False
 ) -> Conformed:
-    """A batch in the model's form, and what in it is out of the ordinary; see :func:`judge`."""
-    judged = judge(table, schema, source=source, first_row=first_row, strict=strict)
-    return Conformed(judged.X, judged.surprises(), judged.unlike)
+    """A batch in the model's form, and what in it is out of the ordinary, counted by column.
+
+    Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
+    file. ``strict`` refuses infinite and absurd cells and unseen categories, by column and row.
+    """
+    rows = conform_rows(table, schema, source=source, first_row=first_row, strict=strict)
+    return Conformed(rows.X, rows.surprises(), rows.unlike)
 
 
-def judge(
+def conform_rows(
     table: pa.Table, schema: Schema, *, source: str, first_row: int = 1, strict: bool = False
-) -> Judged:
+) -> ConformedRows:
     """A batch in the model's form, and what in it is out of the ordinary, by row.
 
     Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
@@ -302,14 +308,14 @@ def judge(
         except UnreadableCells as error:
             problems.append(f"column {quoted(column.name)} {error.sentence(first_row)}")
             continue
-        values[column.name], found = _judged(column, converted)
+        values[column.name], found = _marked(column, converted)
         marks.append(found)
         if strict and (problem := found.problem(first_row)):
             problems.append(problem)
     if problems:
         shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" * (len(problems) > 5))
         raise TableError(f"{source} does not fit the model: {shown}. Correct these columns.")
-    return Judged(pd.DataFrame(values), _unlike(marks, table.num_rows), tuple(marks))
+    return ConformedRows(pd.DataFrame(values), _unlike(marks, table.num_rows), tuple(marks))
 
 
 class _Marks(NamedTuple):
@@ -344,7 +350,7 @@ class _Marks(NamedTuple):
         return ""
 
 
-def _judged(column: Column, values: NDArray[Any]) -> tuple[NDArray[Any], _Marks]:
+def _marked(column: Column, values: NDArray[Any]) -> tuple[NDArray[Any], _Marks]:
     missing: Bools = pd.isna(values)
     if column.kind == "category":
         known = pd.Series(values).isin(column.categories).to_numpy()

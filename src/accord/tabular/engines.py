@@ -7,10 +7,11 @@ import numpy as np
 from sklearn.base import clone
 
 from accord._checks import check_choice
+from accord._files import quoted
 from accord._types import Floats
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
 from accord.portfolio import JudgedModel, PortfolioRegressor
-from accord.tables import TrainingData, quoted
+from accord.tables import TrainingData
 
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
 Effort = Literal["quick", "standard", "best"]

@@ -13,11 +13,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from accord import persistence
 from accord._checks import check_count, check_probability
-from accord._notebook import html_card
 from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.estimators import DistributionalRegressor
+from accord.estimators import DistributionalRegressor, html_card
 from accord.explanation import Receipts
 from accord.tables import (
     Conformed,

@@ -10,6 +10,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from accord._files import quoted
 from accord._types import Floats, Indices
 from accord.splits import groups_of_copies
 from accord.tables import (
@@ -19,7 +20,6 @@ from accord.tables import (
     TableError,
     TrainingData,
     absent_column,
-    quoted,
     read_table,
 )
 from accord.tabular.answers import Rows

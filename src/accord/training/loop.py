@@ -110,7 +110,7 @@ _GATHER_BYTES = 8 * 2**20
 
 
 @dataclass
-class _Rows:
+class _StackedRows:
     """The rows of all tasks end to end, and where each member finds its own.
 
     Of inputs, which are wide, each table is there once: ``place`` says where in ``x`` a row is.
@@ -124,7 +124,7 @@ class _Rows:
     counts: list[int]
 
     @staticmethod
-    def stacked(tasks: Sequence[Task], settings: Settings) -> "_Rows":
+    def stacked(tasks: Sequence[Task], settings: Settings) -> "_StackedRows":
         like = torch.empty(0, dtype=settings.dtype, device=settings.device)
 
         def end_to_end(parts: Sequence[Tensor]) -> Tensor:
@@ -136,7 +136,7 @@ class _Rows:
         ends = np.cumsum([task.n_rows for task in tasks])
         member_tasks = [i for i, task in enumerate(tasks) for _ in task.seeds]
         tables, place = _shared_inputs(tasks)
-        return _Rows(
+        return _StackedRows(
             torch.cat(tables).to(like) if len(tables) > 1 else tables[0].to(like),
             place.to(settings.device),
             {n: end_to_end([task.columns[n] for task in tasks]) for n in tasks[0].columns},
@@ -175,7 +175,7 @@ class Loop:
         rates = [self.design.dropout if t.dropout is None else t.dropout for t in tasks]
         kept = [1 - p for t, p in zip(tasks, rates, strict=True) for _ in t.seeds]
         self.kept = torch.tensor(kept, dtype=torch.float32).view(-1, 1, 1, 1)
-        self.rows = _Rows.stacked(tasks, settings)
+        self.rows = _StackedRows.stacked(tasks, settings)
         self.optimizer = FusedAdam(self.stack, settings)
         self.penalties = self._per_member([task.penalty for task in tasks])
         self.history: list[Tensor] = []

@@ -199,7 +199,7 @@ class ModuleStack:
         fixed = {name: value.clone() for name, value in self._fixed_of(0).items()}
         with torch.random.fork_rng():
             found = self._called(self._trained_of(0), fixed, x[0].clone())
-        check_outputs(found, x.shape[1], self.design.n_outputs)
+        _check_raw(found, x.shape[1], self.design.n_outputs)
         if any(not torch.equal(fixed[n], v) for n, v in self._fixed_of(0).items()):
             return False
         try:
@@ -260,13 +260,13 @@ def module_outputs(module: nn.Module, values: Named, x: Tensor, design: ModuleDe
                 # a module may change its input in place
                 batch = rows.clone().view(-1, *design.input_shape)
                 found = functional_call(module, own, (batch,))
-                check_outputs(found, len(rows), design.n_outputs)
+                _check_raw(found, len(rows), design.n_outputs)
                 pieces.append(found)
             raw.append(torch.cat(pieces))
     return torch.stack(raw)
 
 
-def check_outputs(found: object, n_rows: int, n_outputs: int) -> None:
+def _check_raw(found: object, n_rows: int, n_outputs: int) -> None:
     """Refuse what is not one row of raw outputs per row of the input."""
     if isinstance(found, Tensor) and found.shape == (n_rows, n_outputs):
         return

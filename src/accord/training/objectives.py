@@ -302,9 +302,8 @@ class ShareObjective:
 class CensoredLoss:
     """−log probability of agreement where a row's target is only known to lie between bounds.
 
-    Rows whose ``lower`` equals ``upper`` are known, and agree within their ``tolerance`` as in
-    :class:`AgreementObjective`; for the others the rule is ``lower`` ≤ ŷ ≤ ``upper``, where either
-    may be infinite.
+    Rows whose ``lower`` equals ``upper`` are known, and agree if |ŷ − t| ≤ ``tolerance``; for the
+    others the rule is ``lower`` ≤ ŷ ≤ ``upper``, where either may be infinite.
     """
 
     heads: Heads

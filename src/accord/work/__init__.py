@@ -7,7 +7,6 @@ that are done may be kept (:class:`Checkpoint`) for a run that goes on where ano
 The result is the same.
 """
 
-from accord._code import code_digest
 from accord.work.checkpoint import Checkpoint, digest, kept_in
 from accord.work.cluster import LostSchedulerError, OnCluster, connected
 from accord.work.workers import Done, Here, Processes, Workers, carry_out, local_workers, workers_of
@@ -21,7 +20,6 @@ __all__ = [
     "Processes",
     "Workers",
     "carry_out",
-    "code_digest",
     "connected",
     "digest",
     "kept_in",

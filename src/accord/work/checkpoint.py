@@ -54,7 +54,7 @@ class Checkpoint:
     def get(self, key: str, kind: type[Value]) -> Value | None:
         """The value of a unit that was finished; None if there is no whole one."""
         try:
-            value = persistence.load(self._path(key))["value"]
+            value = persistence.load(self._path(key), dict)["value"]
         except (OSError, ValueError, LookupError, TypeError):
             return None
         if not isinstance(value, kind):

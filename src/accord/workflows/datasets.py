@@ -6,8 +6,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from accord._files import OptionError, atomic_output
 from accord.datasets import DatasetInfo, info, load, names
-from accord.tables import OptionError, TableWriter, atomic_output, refuse_unknown_suffix
+from accord.tables import TableWriter, refuse_unknown_suffix
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from accord._files import atomic_output, atomic_outputs, check_outputs
 from accord._progress import Progress
 from accord._wording import json_text
 from accord.datasets import load
-from accord.tables import TableWriter, atomic_output, atomic_outputs, check_outputs
+from accord.tables import TableWriter
 from accord.workflows.fit import FitResult, fit_table
 from accord.workflows.predict import PredictResult, predict_table
 

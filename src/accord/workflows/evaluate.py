@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from accord._files import quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, percent
@@ -21,7 +22,6 @@ from accord.tables import (
     check_columns,
     conform,
     number_column,
-    quoted,
     read_table,
 )
 from accord.tabular import Assessment, ModelCard, TableRegressor, groups_of

@@ -7,10 +7,10 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
+from accord._files import printable
 from accord._progress import Progress, silent
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.tables import printable
 from accord.tabular import Assessment, TableProfile, as_floats
 
 Predict = Callable[[pd.DataFrame], Distribution]

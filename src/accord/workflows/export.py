@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from accord import persistence
-from accord._files import atomic_output, check_inputs, check_output
+from accord._files import OptionError, atomic_output, check_inputs, check_output, quoted
 from accord.estimators import DistributionalRegressor
-from accord.tables import OptionError, quoted
 from accord.tabular import TableRegressor
 
 Exportable = TableRegressor | DistributionalRegressor
@@ -65,7 +64,7 @@ def export_model(
 
 def _loaded(path: str | Path) -> Exportable:
     check_inputs([path])
-    model = persistence.load(path)
+    model = persistence.load(path, object)
     if not isinstance(model, Exportable):
         raise OptionError(
             f"model file {quoted(Path(path).name)} must hold an estimator of accord that predicts "

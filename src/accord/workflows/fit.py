@@ -11,9 +11,10 @@ import pandas as pd
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
+from accord._files import OptionError, quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
-from accord.tables import DecimalMark, OptionError, quoted, read_table
+from accord.tables import DecimalMark, read_table
 from accord.tabular import (
     Assessment,
     Bounds,

@@ -10,10 +10,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import write_whole
+from accord._files import OptionError, quoted, write_whole
 from accord._types import Bools, Floats
 from accord._wording import count, json_text, number, percent
-from accord.tables import OptionError, quoted
 from accord.tabular import Expectation
 from accord.validation import coverage_log_evidence, coverage_sequence
 from accord.workflows.drift import Drift

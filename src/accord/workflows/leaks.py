@@ -8,11 +8,12 @@ import pandas as pd
 from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor
 
+from accord._files import quoted
 from accord._types import Floats
 from accord._wording import count, percent
 from accord.metrics import r2
 from accord.splits import groups_of_copies
-from accord.tables import TrainingData, quoted
+from accord.tables import TrainingData
 from accord.tabular import TableRegressor, as_floats
 
 _ROWS, _COLUMNS = 3_000, 200

@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, final
 
 import numpy as np
 
+from accord._files import OptionError, quoted
 from accord._types import Floats
 from accord.agreement import parse_rule
 from accord.distributions import Decomposed, Distribution, Normal
@@ -23,7 +24,7 @@ from accord.estimators import (
     PBPRegressor,
 )
 from accord.portfolio import PortfolioRegressor
-from accord.tables import OptionError, listed, near_matches, quoted
+from accord.tables import listed, near_matches
 
 # A method that states no uncertainty at all would have no likelihood.
 _SMALLEST_SHARE = 1e-6

@@ -15,7 +15,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accord._files import one_at_a_time
+from accord._files import check_output, one_at_a_time
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, json_text, percent
@@ -26,7 +26,6 @@ from accord.tables import (
     Table,
     TableWriter,
     check_columns,
-    check_output,
     conform,
     number_column,
     read_table,

@@ -12,25 +12,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord import persistence
-from accord._files import check_inputs
+from accord._files import OptionError, atomic_output, check_inputs, check_output, quoted
 from accord._progress import Progress, silent
 from accord._types import Bools
 from accord.distributions import Distribution
 from accord.tables import (
-    OptionError,
     Schema,
     Surprises,
     TableError,
     TableStream,
     TableWriter,
     absent_column,
-    atomic_output,
     check_columns,
-    check_output,
     conform,
     listed,
     open_table,
-    quoted,
     refuse_unknown_suffix,
 )
 from accord.tabular import TableRegressor
@@ -75,7 +71,7 @@ def load_model(path: str | Path) -> TableRegressor:
     """Load what :meth:`TableRegressor.save` wrote; any other file is refused."""
     path = Path(path)
     check_inputs([path])
-    model = persistence.load(path)
+    model = persistence.load(path, object)
     if not isinstance(model, TableRegressor):
         raise OptionError(
             f"model file {quoted(path.name)} must come from 'accord fit', got a "

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from accord._files import OptionError, quoted
 from accord._types import Floats, Indices
 from accord._wording import count, number, percent
 from accord.agreement import (
@@ -17,16 +18,7 @@ from accord.agreement import (
     probability_of_agreement,
 )
 from accord.distributions import Normal
-from accord.tables import (
-    DecimalMark,
-    OptionError,
-    Table,
-    TableError,
-    absent_column,
-    number_column,
-    quoted,
-    read_table,
-)
+from accord.tables import DecimalMark, Table, TableError, absent_column, number_column, read_table
 from accord.tabular import Assessment, point_figures
 from accord.workflows.verdict import (
     Level,

@@ -5,8 +5,8 @@ from typing import Literal
 
 import numpy as np
 
+from accord._files import printable
 from accord._wording import count, number, percent
-from accord.tables import printable
 from accord.tabular import Assessment, RowGroup
 
 Level = Literal["good", "caution", "poor"]

