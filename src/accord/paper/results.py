@@ -14,8 +14,8 @@ from accord.paper.sets import LEVELS
 from accord.paper.study import Source
 
 __all__ = [
-    "Comparison",
     "MeanOverSplits",
+    "PairedMeans",
     "Results",
     "Written",
     "jackknife",
@@ -50,7 +50,7 @@ class MeanOverSplits:
         return cls(float(sample.mean()), error, len(sample))
 
 
-class Comparison(NamedTuple):
+class PairedMeans(NamedTuple):
     """Two methods on the same splits: the mean of each, and the mean of their difference."""
 
     ours: MeanOverSplits
@@ -163,7 +163,7 @@ class Results:
 
     def compared(
         self, dataset: str, ours: Source, theirs: Source, measure: str
-    ) -> Comparison | None:
+    ) -> PairedMeans | None:
         """Both means and that of ours − theirs, over the splits that both have."""
         pairs = self.pairs(dataset, ours, theirs)
         if not pairs:
@@ -171,11 +171,11 @@ class Results:
         sides = [[pair[side] for pair in pairs] for side in (0, 1)]
         if measure in _CALIBRATION:
             kind, (one, two) = _CALIBRATION[measure], map(_gaps, sides)
-            return Comparison(
+            return PairedMeans(
                 jackknife(one, kind), jackknife(two, kind), jackknife(one, kind, minus=two)
             )
         left, right = ([record.measures[measure] for record in side] for side in sides)
-        return Comparison(
+        return PairedMeans(
             MeanOverSplits.over(left), MeanOverSplits.over(right), paired_difference(left, right)
         )
 
