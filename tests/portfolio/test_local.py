@@ -16,9 +16,9 @@ def test_a_gap_in_a_dense_cloud_is_not_as_far_as_the_outside() -> None:
     x = np.concatenate([rng.uniform(-4, -1, 500), rng.uniform(1, 4, 500)])
     growth = Growth().fit(x[:, None])
     inside, beside, outside = (beyond(growth, place) for place in (0.0, 6.0, 80.0))
-    assert 0.2 < inside < 0.7
-    assert inside < beside < 1.5
-    assert outside > 1.99
+    assert 0.1 < inside < 0.35
+    assert inside < beside < 0.75
+    assert outside > 0.99
 
 
 def test_no_tolerance_beyond_evidence_among_the_training_rows() -> None:

@@ -48,7 +48,7 @@ class Member:
 
 @dataclass(frozen=True)
 class LocalTolerance:
-    """τ = max(0, h − h₀) · (τ₀ + κ s) + b, as a standard deviation (:mod:`accord.portfolio.local`).
+    """τ = max(max(0, h − h₀) (τ₀ + κ s), b), a standard deviation (:mod:`accord.portfolio.local`).
 
     ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s,
     ``start`` h₀: 0 begins at the median distance of a training row, log 2 at their 95 % quantile.
@@ -64,7 +64,8 @@ class LocalTolerance:
         ``unit`` is one scaled target unit in the units of the model's own target.
         """
         grown = (growth - self.start).clip(min=0.0)
-        return np.asarray(grown * (self.base * unit + self.relative * std) + beyond * unit)
+        chosen = grown * (self.base * unit + self.relative * std)
+        return np.asarray(np.maximum(chosen, beyond * unit))
 
 
 @dataclass(frozen=True)

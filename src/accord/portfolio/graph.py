@@ -256,7 +256,8 @@ def _group(
     if is_log:
         unit = target_scale / ((scale.center + scale.scale * center).exp() * scale.scale)
     above = (grown[0] - tolerance.start).at_least(0.0)
-    local = above * (tolerance.base * unit + tolerance.relative * std) + grown[1] * unit
+    chosen = above * (tolerance.base * unit + tolerance.relative * std)
+    local = chosen.at_least(grown[1] * unit)
     mean = curves.mean
     if is_log:
         local = local.at_most(LARGEST_LOG_STD / scale.scale)

@@ -4,11 +4,11 @@ g(x) grows with the distance to the training rows (:class:`accord.trust.Growth`)
 features that the models use: a column of noise must not make rows look unusual. Errors grow far
 more slowly than distances: with h = log(1 + g), the local tolerance is the standard deviation
 
-    τ(x) = max(0, h(x) − h₀) · (τ₀ + κ s(x)) + b(x),
+    τ(x) = max( max(0, h(x) − h₀) · (τ₀ + κ s(x)), b(x) ),
 
 s(x) being the model's own deviation. τ₀, κ and h₀ are chosen on parts that were held out because
 they are unlike the rest, by models that had seen none of them. b(x) is 0 up to the most unusual
-training row; beyond it nothing can be tested, and b grows towards a fixed multiple of the targets'
+training row; beyond it nothing can be tested, and τ is at least b, which grows towards the targets'
 spread, whatever was chosen.
 
 Features that say nothing, as those of a category that no training row had, or of a number that is
@@ -44,9 +44,9 @@ _RELATIVES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 # What the tolerance may cost, in mean nats, on random held-out rows.
 _SLACK = 0.02
 # Tolerances whose mean scores on shifted parts differ by less than this are as good.
-_AS_GOOD = 0.06
+_AS_GOOD = 0.05
 # How far b grows, in scaled target units, and over how much growth it does most of that.
-FARTHEST_TARGET, BEYOND_GROWTH = 2.0, 20.0
+FARTHEST_TARGET, BEYOND_GROWTH = 1.0, 20.0
 # Infinitely far, where squares of distances overflow, is as good as this far.
 LARGEST_GROWTH = 1e6
 # Rows that a choice is made on, of each kind: more say little more.
@@ -61,8 +61,8 @@ Blank = tuple[Indices, Floats]
 BLANK_ROWS = 500
 # Columns that this is learnt for, those that matter most: each takes as many predictions.
 _MOST_BLANKS = 30
-# In scaled target units, as what distance adds beyond all training rows.
-_SPREADS = FARTHEST_TARGET * np.array([0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.32, 0.45, 0.6, 0.8, 1])
+# In scaled target units.
+_SPREADS = np.array([0, 0.06, 0.12, 0.2, 0.3, 0.44, 0.64, 0.9, 1.2, 1.6, 2])
 # Features are computed alike for every row: closer than this, they are the same.
 CLOSE = 1e-9
 
