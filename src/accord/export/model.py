@@ -35,9 +35,9 @@ class GraphAnswer:
 
     ``tails`` gives the tail probabilities of the mixture at which quantiles of some levels are
     taken, and their sides; by the share of distance in a row's variance they are lowered towards
-    those of the levels themselves, as by :class:`RankCalibrated`. ``parts`` are the variances between models and from the distance to the
-    training rows, within the mixture's. ``score`` is that distance, 1 where rows begin to be
-    unusual; ``unusual`` whether they are.
+    those of the levels themselves, as by :class:`RankCalibrated`. ``parts`` are the variances
+    between models and from the distance to the training rows, within the mixture's. ``score`` is
+    that distance, 1 where rows begin to be unusual; ``unusual`` whether they are.
 
     **Shape**: parts, score and unusual (N, 1), or None for a model that does not know.
     """
