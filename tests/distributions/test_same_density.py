@@ -86,6 +86,19 @@ def test_rank_is_that_of_the_definition() -> None:
         np.testing.assert_allclose(dist.interval(rank / 20), expected, rtol=1e-12)
 
 
+def test_ranks_narrow_only_what_held_out_rows_showed() -> None:
+    """Of rows whose variance is distance by 0, a half and 1, levels are moved by that much less."""
+    base = Decomposed(Normal(np.zeros(3), 2.0), 0.0, [0.0, np.sqrt(2.0), 2.0])
+    exact = RankCalibrated(base, np.linspace(0.01, 0.19, 19)).interval(0.9)
+    for row, level in enumerate((0.18, 0.54, 0.9)):
+        np.testing.assert_allclose(exact[row], base.interval(level)[row], rtol=1e-9)
+    wide = RankCalibrated(base, np.linspace(0.9, 0.99, 19))
+    for row in range(3):  # what makes intervals wider is never taken back
+        np.testing.assert_allclose(wide.interval(0.9)[row], base.interval(0.985)[row], rtol=1e-9)
+    crossing = np.diff(RankCalibrated(base, [0.01, 0.1, 0.999]).quantile(np.linspace(0.01, 0.99)))
+    assert (crossing >= 0).all()
+
+
 def test_quantiles_never_cross() -> None:
     rng = np.random.default_rng(0)
     for n in (1, 5, 50):

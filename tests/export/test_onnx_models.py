@@ -2,6 +2,7 @@
 
 import json
 import sys
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -124,6 +125,19 @@ def test_one_row_is_answered_as_among_a_thousand(skewed, tmp_path) -> None:
         alone = answers(tmp_path / "m.onnx", {"X": x[row : row + 1]})
         for name, values in alone.items():
             np.testing.assert_allclose(values[0], together[name][row], rtol=1e-9, atol=1e-9)
+
+
+def test_ranks_narrow_usual_rows_more_than_far_ones(skewed, tmp_path) -> None:
+    """Where held-out rows need little, levels differ from row to row, in the file as in Python."""
+    exact = copy(skewed)
+    exact.levels_ = 0.2 * skewed.levels_
+    x = np.random.default_rng(3).uniform(-1, 1, (20, 2)) * np.repeat([1.0, 6.0], 10)[:, None]
+    exact.export(tmp_path / "m.onnx", levels=[0.05, 0.5, 0.95])
+    found = answers(tmp_path / "m.onnx", {"X": x})["y_quantiles"]
+    expected = np.asarray(exact.predict_dist(x).quantile([0.05, 0.5, 0.95]))
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    width = np.ptp(expected, axis=1) / np.ptp(np.asarray(skewed.predict_interval(x, 0.9)), axis=1)
+    assert width[10:].mean() > 1.5 * width[:10].mean()
 
 
 def test_levels_beyond_all_ranks(skewed, tmp_path) -> None:

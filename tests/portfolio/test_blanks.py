@@ -6,7 +6,7 @@ import pytest
 from scipy.special import ndtri
 
 from accord import TableRegressor
-from accord.portfolio.blanks import Blanks, blanked
+from accord.portfolio.local import Blanks, blanked
 
 
 def test_several_blanks_widen_by_their_squares_and_all_of_them_as_together() -> None:

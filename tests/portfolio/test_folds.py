@@ -101,6 +101,26 @@ def test_shifted_parts_hold_out_the_unusual_the_ends_and_the_middle() -> None:
         assert len(np.intersect1d(part.train, part.test)) == 0
 
 
+def test_a_value_and_a_cluster_are_left_out_where_there_are_such() -> None:
+    kind = np.repeat([0.0, 1.0, 2.0, 3.0], [90, 50, 30, 30])
+    place = RNG.normal(size=200) + 20 * (np.arange(200) % 2)
+    x = np.column_stack([kind, place, RNG.normal(size=200)])
+    parts = shifted_parts(x, np.array([1.0, 2.0, 0.0]), seed=0)
+    assert len(parts) == 5
+    one, cluster = parts[3:]
+    assert set(kind[one.test]) == {1.0}  # the largest that is no more than a third
+    assert not (kind[one.train] == 1.0).any()
+    # a cluster is a neighbourhood in the features that matter
+    assert place[cluster.test].std() < place.std() / 2
+    assert 5 <= len(cluster.test) <= 100
+
+
+def test_rows_that_are_all_alike_have_no_clusters_or_values_to_leave_out() -> None:
+    assert len(shifted_parts(np.ones((60, 2)), np.zeros(2), seed=0)) == 1
+    two = np.tile([0.0, 1.0], 30)[:, None]
+    assert len(shifted_parts(two, np.ones(1), seed=0)) == 1
+
+
 def test_few_rows_are_cut_into_more_folds() -> None:
     assert fold_count(20) > fold_count(1_000) > fold_count(100_000)
 

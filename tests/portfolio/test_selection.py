@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from accord.portfolio.selection import blended, greedy_weights
+from accord.portfolio.blend import blended, greedy_weights
 
 RNG = np.random.default_rng(0)
 

@@ -140,6 +140,10 @@ class RankCalibrated(_ByRank):
     (cross-conformal prediction: Vovk, 2015; Barber et al., 2021). Where n is too small for that
     rank, the base's own interval is used, or the widest that a held-out row needed.
 
+    Held-out rows say nothing of the part of a variance that is distance from them. By its share the
+    coverage is moved back towards c, if ranks had lowered it: rows that are predicted to the last
+    digit must not make the intervals of rows unlike them narrow.
+
     Quantiles move likewise: the one at level α is the lower end for c = 1 − 2α. Density, cdf,
     moments and draws are the base's; cdf(quantile(α)) is α up to the sampling error of the n rows.
 
@@ -176,11 +180,19 @@ class RankCalibrated(_ByRank):
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
-        tail = (1 - self._moved_coverage(coverage)) / 2
+        moved, far = self._moved_coverage(coverage), self._share_of_distance()
+        tail = (1 - moved - far * (coverage - moved).clamp(min=0)) / 2
         quantile = self._unbounded._quantile(
             torch.where(p <= q, tail, 1 - tail), torch.where(p <= q, 1 - tail, tail)
         ).clamp(self._lower, self._upper)
         return quantile, quantile
+
+    def _share_of_distance(self) -> Tensor:
+        noise, disagreement, distance = self._unbounded._variances()
+        total = noise + disagreement + distance
+        # of a variance that is infinite, or none, no share is known
+        known = (total > 0) & total.isfinite()
+        return torch.where(known, distance / torch.where(known, total, 1.0), 0.0)
 
     def _moved_coverage(self, coverage: Tensor) -> Tensor:
         n = len(self._needed)

@@ -147,27 +147,31 @@ class MixtureGraph:
         parts = [group.inside(first, last, center) for group in self.groups]
         return [self._average(part) for part in zip(*parts, strict=True)]
 
-    def quantiles(self, tails: Floats, sign: Floats) -> Value:
+    def quantiles(self, tails: Floats, sign: Floats, own: Value | None = None) -> Value:
         """Points with these tail probabilities, below them for sign 1 and above for −1.
+
+        ``own`` are the tails of each row, where they differ from these.
 
         Newton's method on the log-odds of the tail, from the quantile of the normal distribution
         with the same moments, inside the bracket of Cantelli's inequality. A step that leaves the
         bracket, or that is not half as long as the one before, is replaced by a bisection.
 
-        **Shape**: tails, all positive, and sign (L,) → (N, L).
+        **Shape**: tails, all positive, and sign (L,); own (N, L) → (N, L).
         """
         mean, std = self.moments()
         graph = mean.graph
-        reach = 1.001 * np.sqrt((1 - tails) / tails)
-        below, above = np.where(sign > 0, reach, 1 / reach), np.where(sign > 0, 1 / reach, reach)
-        x = mean + std * (sign * ndtri(tails))[None]
-        low, high = mean - std * (1.001 * below)[None], mean + std * (1.001 * above)[None]
-        target = np.log(tails) - np.log1p(-tails)
+        wanted = graph.real(tails[None]) if own is None else own
+        odds_against = ((1 - wanted) / wanted).sqrt()
+        lower = graph.constant(sign[None] > 0)
+        reach = lower.where(odds_against, 1 / odds_against)
+        low, high = mean - std * (1.01 * reach), mean + std * (1.01 / reach)
+        x = (mean + std * (sign * ndtri(tails))[None]).at_least(low).at_most(high)
+        target = (wanted / (1 - wanted)).log()
 
         def step(number: Value, *state: Value) -> tuple[Value, list[Value]]:
             x, low, high, before, done = state
             found, density = self._tail_and_density(x, sign)
-            error = sign * (found - tails)
+            error = sign * (found - wanted)
             low, high = (error <= 0).where(x, low), (error >= 0).where(x, high)
             odds = (found / (1 - found)).log() - target
             move = odds * found * (1 - found) / density * sign

@@ -34,9 +34,10 @@ class GraphAnswer:
     """What a model's graph says of rows.
 
     ``tails`` gives the tail probabilities of the mixture at which quantiles of some levels are
-    taken, and their sides. ``parts`` are the variances between models and from the distance to the
-    training rows, within the mixture's. ``score`` is that distance, 1 where rows begin to be
-    unusual; ``unusual`` whether they are.
+    taken, and their sides; by the share of distance in a row's variance they are lowered towards
+    those of the levels themselves, as by :class:`RankCalibrated`. ``parts`` are the variances
+    between models and from the distance to the training rows, within the mixture's. ``score`` is
+    that distance, 1 where rows begin to be unusual; ``unusual`` whether they are.
 
     **Shape**: parts, score and unusual (N, 1), or None for a model that does not know.
     """
@@ -114,7 +115,14 @@ def _quantiles(answer: GraphAnswer, levels: Floats) -> tuple[Value, Value]:
     """
     tails, sign = answer.tails(levels)
     some = np.flatnonzero(tails > 0)
-    found = answer.mixture.quantiles(np.append(tails[some], 0.5), np.append(sign[some], 1.0))
+    asked, sides = np.append(tails[some], 0.5), np.append(sign[some], 1.0)
+    nominal = np.append(central_tails(levels)[0][some], 0.5)
+    own = None
+    if answer.parts is not None and (nominal < asked).any():
+        total = answer.mixture.moments()[1].square()
+        far = answer.parts[1].at_most(total - answer.parts[0].at_most(total)) / total
+        own = asked[None] - far * (asked - nominal).clip(min=0.0)[None]
+    found = answer.mixture.quantiles(asked, sides, own)
     median = found.take([len(some)], 1)
     ends = np.where(sign > 0, answer.mixture.lowest, np.inf)
     column = dict(zip(some.tolist(), range(len(some)), strict=True))

@@ -62,7 +62,7 @@ TYPES: dict[str, str] = {
     "Residuals": "accord.portfolio:Residuals",
     "Member": "accord.portfolio.blend:Member",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",
-    "Blanks": "accord.portfolio.blanks:Blanks",
+    "Blanks": "accord.portfolio.local:Blanks",
     "Calibration": "accord.portfolio.components:Calibration",
     "TargetScale": "accord.portfolio.targets:TargetScale",
     "FeatureEncoding": "accord.portfolio.encoding:FeatureEncoding",

@@ -1,9 +1,9 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
-from accord.portfolio.blanks import Blank, Blanks
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
 from accord.portfolio.judged import JudgedModel
+from accord.portfolio.local import Blank, Blanks
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 

@@ -1,4 +1,9 @@
-"""The models in use, as one predictive distribution per row."""
+"""The models in use: which ones, with what weights, and as one predictive distribution per row.
+
+Selection is greedy, with replacement: starting from the best model, the one whose addition raises
+the out-of-fold log-likelihood of the blended density most is added again and again (Caruana et al.,
+Ensemble selection from libraries of models, 2004). Weights are the shares of the rounds.
+"""
 
 import math
 from collections.abc import Sequence
@@ -18,9 +23,12 @@ from accord.distributions import (
 )
 from accord.portfolio.components import Calibration, Components, mean_score
 from accord.portfolio.models import Model
-from accord.portfolio.selection import blended
 from accord.portfolio.targets import TargetScale
 
+# Of the greedy selection.
+_ROUNDS = 20
+# A model that brings less than this, in nats per row, is not worth its cost in prediction.
+_LEAST_GAIN = 0.002
 # The factor on all deviations of a blend, beside each model's own.
 _COMMON_FACTOR = (math.log(0.5), math.log(2.0))
 # A local tolerance can double a logarithm's spread, not more: means would grow without bound.
@@ -40,7 +48,7 @@ class Member:
 
 @dataclass(frozen=True)
 class LocalTolerance:
-    """τ = max(0, h − h₀) · (τ₀ + κ s) + b, as a standard deviation (:mod:`accord.portfolio.local`).
+    """τ = max(max(0, h − h₀) (τ₀ + κ s), b), a standard deviation (:mod:`accord.portfolio.local`).
 
     ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s,
     ``start`` h₀: 0 begins at the median distance of a training row, log 2 at their 95 % quantile.
@@ -56,7 +64,8 @@ class LocalTolerance:
         ``unit`` is one scaled target unit in the units of the model's own target.
         """
         grown = (growth - self.start).clip(min=0.0)
-        return np.asarray(grown * (self.base * unit + self.relative * std) + beyond * unit)
+        chosen = grown * (self.base * unit + self.relative * std)
+        return np.asarray(np.maximum(chosen, beyond * unit))
 
 
 @dataclass(frozen=True)
@@ -109,6 +118,60 @@ class Prediction:
             return self.part
         lower = 0.5 * self.member.scale.scale * np.square(local)
         return replace(self.part, mean=self.part.mean - np.asarray(lower)[..., None])
+
+
+def greedy_weights(log_density: Floats, weight: Floats) -> Floats:
+    """Weights of the models, which sum to 1, from their log densities of held-out rows.
+
+    **Shape**: log_density (C, N), weight (N,) → (C,).
+
+    >>> good, bad = np.full(50, -1.0), np.full(50, -5.0)
+    >>> greedy_weights(np.stack([bad, good]), np.ones(50))
+    array([0., 1.])
+    """
+    weights = _selected(log_density, weight)
+    for model in np.argsort(weights):
+        if weights[model] == 0 or weights[model] == 1:
+            continue
+        without = np.where(np.arange(len(weights)) == model, 0.0, weights)
+        without /= without.sum()
+        if (
+            _score(log_density, weights, weight) - _score(log_density, without, weight)
+            < _LEAST_GAIN
+        ):
+            weights = without
+    return weights
+
+
+def _selected(log_density: Floats, weight: Floats) -> Floats:
+    top = log_density.max(axis=0)
+    density = np.exp(log_density - top)
+    counts = np.zeros(len(density))
+    blend = np.zeros(density.shape[1])
+    for n_chosen in range(_ROUNDS):
+        trials = (blend * n_chosen + density) / (n_chosen + 1)
+        with np.errstate(divide="ignore"):
+            scores = [mean_score(np.log(trial) + top, weight) for trial in trials]
+        best = int(np.argmax(scores))
+        counts[best] += 1
+        blend = trials[best]
+    weights: Floats = counts / _ROUNDS
+    return weights
+
+
+def blended(log_density: Floats, weights: Floats) -> Floats:
+    """log Σ_c w_c q_c of each row.
+
+    **Shape**: log_density (C, N), weights (C,) → (N,).
+    """
+    used = weights > 0
+    top = log_density[used].max(axis=0)
+    mixed = weights[used] @ np.exp(log_density[used] - top)
+    return np.asarray(np.log(mixed) + top)
+
+
+def _score(log_density: Floats, weights: Floats, weight: Floats) -> float:
+    return mean_score(blended(log_density, weights), weight)
 
 
 def blend_log_density(

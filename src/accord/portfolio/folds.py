@@ -14,10 +14,15 @@ from numpy.typing import ArrayLike, NDArray
 
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.splits import gap_split, groups_of_copies, outlier_split, tail_split
+from accord.splits import gap_split, group_split, groups_of_copies, outlier_split, tail_split
 
 # More folds where rows are few, so that each part sees most of them.
 _FEW_ROWS, _MANY_ROWS = 250, 20_000
+# A feature with fewer values has no ends and no middle; one with more, no kinds of rows.
+_MANY_VALUES, _FEW_VALUES, _FEWEST_OF_A_VALUE = 10, 20, 5
+_CLUSTERS, _CLUSTERED_ROWS = 5, 5_000
+# Each part unlike the rest takes as long to learn as a fold.
+_SHIFTED_PARTS = 5
 # Rows that are asked about in all.
 ASKED_ROWS = 20_000
 
@@ -153,17 +158,58 @@ def unusual_part(x: Floats, *, seed: int) -> Part:
 
 
 def shifted_parts(x: Floats, relevance: Floats, *, seed: int) -> list[Part]:
-    """The most unusual tenth first; then the middle and the ends of the features that matter most.
+    """At most five kinds of rows unlike the rest, the most unusual tenth first.
+
+    Then, in the features that matter most, the upper end and the middle of one with many values, a
+    value of one with few, and a cluster; ends and middles of a second feature make up for what a
+    table does not have.
 
     **Shape**: x (N, d), relevance (d,).
     """
-    parts = [unusual_part(x, seed=seed)]
-    varied = [len(np.unique(column)) for column in x.T]
-    features = [j for j in np.argsort(-relevance, kind="stable") if varied[j] >= 10][:2]
-    for feature in features:
-        parts.append(Part(*tail_split(x, feature=int(feature), fraction=0.15)))
-        parts.append(Part(*gap_split(x, feature=int(feature), fraction=0.25)))
-    return parts
+    order = [int(j) for j in np.argsort(-relevance, kind="stable")]
+    values = [len(np.unique(column)) for column in x.T]
+    many = [j for j in order if values[j] >= _MANY_VALUES][:2]
+    few = [x[:, j] for j in order if 3 <= values[j] <= _FEW_VALUES]
+    ends = [
+        Part(*split)
+        for j in many
+        for split in (
+            tail_split(x, feature=j, fraction=0.15),
+            gap_split(x, feature=j, fraction=0.25),
+        )
+    ]
+    one = next((part for part in map(_one_value, few) if part is not None), None)
+    cluster = _cluster(x, relevance, seed=seed)
+    found = [unusual_part(x, seed=seed), *ends[:2], one, cluster, *ends[2:]]
+    return [part for part in found if part is not None][:_SHIFTED_PARTS]
+
+
+def _one_value(column: Floats) -> Part | None:
+    """The most common value with at most a third of the rows is held out.
+
+    **Shape**: column (N,).
+    """
+    values, sizes = np.unique(column, return_counts=True)
+    sizes[(3 * sizes > len(column)) | (sizes < _FEWEST_OF_A_VALUE)] = 0
+    if not sizes.any():
+        return None
+    return Part(*group_split(column, group=values[sizes.argmax()]))
+
+
+def _cluster(x: Floats, relevance: Floats, *, seed: int) -> Part | None:
+    """The second largest of five clusters, in features that count as they matter."""
+    deviation = x.std(axis=0)
+    used = (relevance > 0) & (deviation > 0)
+    z = (x[:, used] - x[:, used].mean(axis=0)) / deviation[used]
+    z *= relevance[used] / relevance.max(initial=0.0)
+    some = z[at_most(np.arange(len(z)), _CLUSTERED_ROWS, seed)]
+    if not used.any() or len(np.unique(some, axis=0)) < _CLUSTERS:
+        return None
+    from sklearn.cluster import KMeans  # slow to import, and predicting needs no split
+
+    own = KMeans(_CLUSTERS, n_init=2, random_state=seed).fit(some).predict(z)
+    largest_first = np.argsort(-np.bincount(own, minlength=_CLUSTERS), kind="stable")
+    return Part(*group_split(own, group=largest_first[1]))
 
 
 def own_and_rest(used: Indices, parts: Sequence[Part]) -> Iterator[tuple[Indices, Indices]]:

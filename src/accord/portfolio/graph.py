@@ -24,13 +24,12 @@ from accord.export import (
     state,
     states,
 )
-from accord.portfolio.blanks import CLOSE, Blanks
 from accord.portfolio.blend import LARGEST_LOG_STD, LocalTolerance, Member
 from accord.portfolio.boosting import BoostingModel, Trees
 from accord.portfolio.encoding import BOUND, FARTHEST, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess
 from accord.portfolio.judged import JudgedModel
-from accord.portfolio.local import BEYOND_GROWTH, FARTHEST_TARGET, LARGEST_GROWTH
+from accord.portfolio.local import BEYOND_GROWTH, CLOSE, FARTHEST_TARGET, LARGEST_GROWTH, Blanks
 from accord.portfolio.models import GaussianProcessModel, NetworkModel
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.training import MixtureObjective
@@ -257,7 +256,8 @@ def _group(
     if is_log:
         unit = target_scale / ((scale.center + scale.scale * center).exp() * scale.scale)
     above = (grown[0] - tolerance.start).at_least(0.0)
-    local = above * (tolerance.base * unit + tolerance.relative * std) + grown[1] * unit
+    chosen = above * (tolerance.base * unit + tolerance.relative * std)
+    local = chosen.at_least(grown[1] * unit)
     mean = curves.mean
     if is_log:
         local = local.at_most(LARGEST_LOG_STD / scale.scale)

@@ -18,10 +18,9 @@ from accord._progress import Progress, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, fit_together, target_knowledge
-from accord.portfolio.blanks import Blanks
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, unusual_part
-from accord.portfolio.local import REFERENCES, UNUSUAL_SHARE
+from accord.portfolio.local import REFERENCES, UNUSUAL_SHARE, Blanks
 from accord.training import EpochReport
 from accord.trust import Growth, Proximity
 

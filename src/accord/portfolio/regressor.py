@@ -18,18 +18,11 @@ from accord._wording import number
 from accord.distributions import Distribution, RankCalibrated
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.explanation import Receipts
-from accord.portfolio.blanks import (
-    BLANK_ROWS,
-    Blank,
-    Blanks,
-    blanked,
-    learn_blanks,
-    relevant,
-)
 from accord.portfolio.blend import (
     Member,
     Prediction,
     distribution_of,
+    greedy_weights,
     with_common_factor,
 )
 from accord.portfolio.crossfit import (
@@ -41,28 +34,29 @@ from accord.portfolio.crossfit import (
     relevance,
 )
 from accord.portfolio.folds import (
-    ASKED_ROWS,
     HeldOut,
     Part,
     at_most,
     held_out_parts,
     own_and_rest,
-    shifted_parts,
-    thinned,
 )
 from accord.portfolio.local import (
-    SHIFTED_ROWS,
+    BLANK_ROWS,
     UNUSUAL_SHARE,
+    Blank,
+    Blanks,
     HeldOutEvidence,
+    blanked,
     choose_tolerance,
     feature_weights,
     growth_at,
     growth_of,
+    learn_blanks,
+    relevant,
 )
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.screening import columns_that_matter
-from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import TargetScale, note_on_extremes
 from accord.portfolio.units import PortfolioUnits
 from accord.trust import Proximity
@@ -76,8 +70,6 @@ Bounds = tuple[float | None, float | None]
 _FEWEST_ROWS = 8
 # Below this many rows, products of all models are small enough for one thread.
 _FEW_ROWS = 2_000
-# Rows that say how usual rows are to models of a shifted part.
-_GROWTH_ROWS = 50_000
 # With fewer seconds than this, all of them go into the recipes.
 _SCREENING_BUDGET = 30.0
 # With fewer rows, processes would start for longer than they work; each has a copy of the table.
@@ -332,7 +324,7 @@ class PortfolioRegressor(DistributionalRegressor):
             table.weight[used],
             *growth_at(self.growth_, self.growth_.leave_one_out()[used]),
         )
-        shifted = self._shifted(units, changes)
+        shifted = units.unlike_the_rest(self.members_, self.scale_, changes)
         self.tolerance_ = choose_tolerance(
             usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
         )
@@ -362,31 +354,6 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
-
-    def _shifted(
-        self, units: PortfolioUnits, changes: Floats
-    ) -> list[tuple[Indices, HeldOutEvidence]]:
-        """Parts unlike the rest, predicted by the blend's models trained without them."""
-        table, seed = units.table, units.seed
-        if len(table) < SHIFTED_ROWS:
-            return []
-        parts = thinned(shifted_parts(table.x, changes, seed=seed), ASKED_ROWS, seed=seed)
-        parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
-        models = units.elsewhere(self.members_, parts)
-        found = []
-        for fold, part in enumerate(parts):
-            test = part.test[table.measured[part.test]]
-            predictions = [
-                Prediction.of(member, model.components(table.x[test], fold), self.scale_)
-                for member, model in zip(self.members_, models, strict=True)
-            ]
-            near = at_most(part.train, _GROWTH_ROWS, seed)
-            growth = growth_of(table.x[near], table.y[near], self.feature_weight_)
-            growths = growth_at(growth, growth(table.x[test]))
-            found.append(
-                (test, HeldOutEvidence(predictions, table.y[test], table.weight[test], *growths))
-            )
-        return found
 
     def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:
         """What each member predicts, by the models of one fold or of all."""

@@ -24,22 +24,31 @@ import numpy as np
 
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution, RankCalibrated
-from accord.portfolio.blanks import BLANK_ROWS, Blank, blanked, learn_blanks, relevant
-from accord.portfolio.blend import Member, Prediction, distribution_of, with_common_factor
+from accord.portfolio.blend import (
+    Member,
+    Prediction,
+    distribution_of,
+    greedy_weights,
+    with_common_factor,
+)
 from accord.portfolio.components import Components, calibrated
 from accord.portfolio.folds import Part, at_most, shifted_parts
 from accord.portfolio.local import (
+    BLANK_ROWS,
     SHIFTED_ROWS,
     UNUSUAL_SHARE,
+    Blank,
     HeldOutEvidence,
+    blanked,
     choose_tolerance,
     feature_weights,
     growth_at,
     growth_of,
+    learn_blanks,
+    relevant,
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
-from accord.portfolio.selection import greedy_weights
 from accord.portfolio.targets import ScaledRows, TargetScale, resolution
 from accord.trust import Growth, Proximity
 

@@ -11,16 +11,27 @@ from typing import Any, final
 from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
 
 from accord._code import code_digest
-from accord.portfolio.blend import Member
+from accord._types import Floats, Indices
+from accord.portfolio.blend import Member, Prediction
 from accord.portfolio.crossfit import Candidate, Clock, TrainingTable, learnt_from, try_recipe
-from accord.portfolio.folds import Part
+from accord.portfolio.folds import ASKED_ROWS, Part, at_most, shifted_parts, thinned
+from accord.portfolio.local import (
+    SHIFTED_ROWS,
+    HeldOutEvidence,
+    feature_weights,
+    growth_at,
+    growth_of,
+)
 from accord.portfolio.models import Model
 from accord.portfolio.recipes import Recipe
+from accord.portfolio.targets import TargetScale
 from accord.training import DivergedError, Listener
 from accord.work import Checkpoint, Done, Workers, carry_out, digest
 
 Shared = tuple[TrainingTable, list[Part]]
 
+# Rows that say how usual rows are to models of a shifted part.
+_GROWTH_ROWS = 50_000
 # A recipe that ends like this is left out, and the others are tried.
 _UNTRAINABLE = (LinAlgError, DivergedError)
 
@@ -109,6 +120,34 @@ class PortfolioUnits:
             found[done.number] = done.value
             self.clock.shifted(len(found), len(members))
         return [found[number] for number in range(len(members))]
+
+    def unlike_the_rest(
+        self, members: Sequence[Member], scale: TargetScale, changes: Floats
+    ) -> list[tuple[Indices, HeldOutEvidence]]:
+        """Parts unlike the rest, predicted by the members' models trained without them.
+
+        ``changes`` says how much predictions change with each feature, (d,).
+        """
+        table, seed = self.table, self.seed
+        if len(table) < SHIFTED_ROWS:
+            return []
+        parts = thinned(shifted_parts(table.x, changes, seed=seed), ASKED_ROWS, seed=seed)
+        parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
+        models = self.elsewhere(members, parts)
+        found = []
+        for fold, part in enumerate(parts):
+            test = part.test[table.measured[part.test]]
+            predictions = [
+                Prediction.of(member, model.components(table.x[test], fold), scale)
+                for member, model in zip(members, models, strict=True)
+            ]
+            near = at_most(part.train, _GROWTH_ROWS, seed)
+            growth = growth_of(table.x[near], table.y[near], feature_weights(changes))
+            growths = growth_at(growth, growth(table.x[test]))
+            found.append(
+                (test, HeldOutEvidence(predictions, table.y[test], table.weight[test], *growths))
+            )
+        return found
 
     def _carry_out(
         self,
