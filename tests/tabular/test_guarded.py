@@ -179,7 +179,7 @@ def test_receipts_say_where_the_width_comes_from(
         np.testing.assert_allclose(
             found.distance_by_column.sum(axis=1), np.square(found.parts.distance), rtol=1e-9
         )
-        assert found.distance_by_column[1, 1] > 0.9 * np.square(found.parts.std[1])
+        assert found.distance_by_column[1, 1] > 0.5 * np.square(found.parts.std[1])
         assert not found.unlike[0]
         assert found.unlike[1].startswith("x1 30")
         assert "more training rows like this one" in found.narrow[1]
