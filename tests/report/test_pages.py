@@ -208,8 +208,8 @@ def test_the_course_of_time(fitted: FitResult, houses: pd.DataFrame, tmp_path: P
         assert "<script" not in page
         assert all(svg.get("aria-label") for svg in outline.tags("svg"))
     assert "Which targets to find out first" in pages[0]
-    assert "Is the promise kept?" not in pages[0]
-    assert "Drift by column, in the course of time" in pages[1]
+    assert "Does coverage still hold?" not in pages[0]
+    assert "Drift by column, over time" in pages[1]
     assert "Coverage over 2 batches" in pages[1]
     assert pages[1].count("2 batches") >= 2
 

@@ -76,9 +76,8 @@ components = Normal(
 dist = Mixture(Smoothed(components, 0.5))
 print(f"loss of the last batch: {members[-1].trainer.callback_metrics['loss']:.2f}")
 for place in (145, 100, 199):  # among the data, between them, beyond them
-    print(
-        f"x = {grid[place, 0]:.1f}: disagreement {dist.epistemic[place]:.2f} of {dist.std[place]:.2f}"
-    )
+    of = f"{dist.epistemic[place]:.2f} of {dist.std[place]:.2f}"
+    print(f"x = {grid[place, 0]:.1f}: disagreement {of}")
 ax = plots.envelope(
     x=grid[:, 0].numpy(),
     dist=dist,

@@ -246,7 +246,7 @@ def coverage_by_distance(
     ax.axhline(coverage, color=ink(ax), lw=1, ls=DASHED, label=f"stated, {percent(coverage)}")
     ax.errorbar(
         place, share, [share - low, high - share], color=BLUE, lw=0, elinewidth=1.6, marker="o",
-        ms=5, label="observed, and what the data allow",
+        ms=5, label="observed, with 95 % confidence range",
     )  # fmt: skip
     ax.set(xlim=(0, 1), ylim=(min(0.5, float(low.min()) - 0.03), 1.02))
     ax.set(xlabel="rows, from nearest to furthest", ylabel="share inside")
