@@ -101,7 +101,7 @@ def _consistency_band(
 
 
 def _calibrated(confidence: float, n: int) -> str:
-    return f"calibrated, {percent(confidence)} of the time (n = {n:,})"
+    return f"{percent(confidence)} range of a calibrated model (n = {n:,})"
 
 
 def pit_histogram(

@@ -187,7 +187,7 @@ def _broken(history: History) -> tuple[Level, str, str] | None:
     headline = f"Coverage no longer holds: {_inside(history)}."
     summary = (
         f"The evidence reached {ALARM:g} with {cause.source} ({cause.time[:10]}). If coverage "
-        "held, that would happen in at most one stream of twenty, however long it is watched. "
+        "held, that would happen in at most one of twenty streams, however long it is watched. "
         f"{_confidence(history)} Fit a new model with recent rows."
     )
     return "poor", headline, summary
@@ -198,8 +198,9 @@ def _kept(history: History) -> tuple[Level, str, str] | None:
         return None
     low, _ = history.intervals[-1]
     evidence = (
-        f"The evidence that coverage has fallen is {number(history.evidence, 2)}; the alarm is at "
-        f"{ALARM:g}. {_confidence(history)}"
+        f"After {count(len(history.judged), 'batch', 'batches')} the evidence that coverage has "
+        f"fallen is {number(history.evidence, 2)}; the alarm is at {ALARM:g}. "
+        f"{_confidence(history)}"
     )
     if low >= least_coverage(history.coverage):
         return "good", f"Coverage holds: {_inside(history)}.", evidence
@@ -224,8 +225,7 @@ def _awaited(history: History, expected: Expectation) -> tuple[Level, str, str]:
 
 def _inside(history: History) -> str:
     return (
-        f"{percent(history.covered)} of {count(history.rows, 'row')} in "
-        f"{count(len(history.judged), 'batch', 'batches')} lie in their "
+        f"{percent(history.covered)} of {count(history.rows, 'row')} lie in their "
         f"{percent(history.coverage)} interval"
     )
 

@@ -90,6 +90,8 @@ class ValidateResult:
             "required": self.required,
             "failed": self.failed,
             "uncertainty": None if self.belief is None else self.belief.level,
+            "uncertainty_headline": None if self.belief is None else self.belief.headline,
+            "width": None if self.use is None else vars(self.use),
             "figures": self.figures,
             "warnings": list(self.warnings),
         }
