@@ -207,7 +207,10 @@ def test_figures_of_predictions_have_their_unit() -> None:
     assert result.belief.summary.startswith("Interval width in mm: ")
     same = validate_predictions(
         frame.assign(s=1.0).rename(columns={"gap [mm]": "gap"}),
-        **{"truth": "gap", "mean": "m", "std": "s", "rule": "within 1"},
+        truth="gap",
+        mean="m",
+        std="s",
+        rule="within 1",
     )
     page = validate_report(same)
     assert "root mean squared error, in units of gap" in page
