@@ -216,8 +216,8 @@ def _awaited(history: History, expected: Expectation) -> tuple[Level, str, str]:
     short = expected.high < stated - NEGLIGIBLE
     headline = f"No target is known yet: expect {percent(expected.coverage, 0)} of the rows in "
     summary = (
-        "Held-out rows at the same distance from those that a model had seen were covered so "
-        f"often ({percent(expected.low, 0)} to {percent(expected.high, 0)})."
+        "Held-out rows at the same distance from the training rows were covered this often "
+        f"({percent(expected.low, 0)} to {percent(expected.high, 0)})."
     )
     level: Level = "caution" if short else "good"
     return level, f"{headline}their {percent(stated)} interval.", summary
