@@ -6,6 +6,9 @@ In a ``LightningModule``, :class:`~accord.losses.BVMLoss` takes the place of
 ``torch.nn.GaussianNLLLoss``; nothing else changes.
 """
 
+import logging
+import warnings
+
 import torch
 from lightning import LightningModule, Trainer, seed_everything
 from torch import nn
@@ -14,6 +17,8 @@ from torch.utils.data import DataLoader, TensorDataset
 from accord import BVMLoss, Mixture, Normal, Smoothed, plots
 
 seed_everything(0, verbose=False)
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # its notes would fill this page
+warnings.filterwarnings("ignore", module="lightning")
 x = torch.cat([torch.linspace(-2, -0.5, 100), torch.linspace(0.5, 2, 100)]).unsqueeze(1)
 y = x**3 + 0.5 * torch.randn_like(x)
 loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
