@@ -2,7 +2,7 @@
 Save, load and pass on
 ======================
 
-A model file (``.accord``) holds numbers and text, and no code. Loading it runs nothing, whoever
+A model file holds numbers and text, and no code. Loading it runs nothing, whoever
 made it.
 """
 
