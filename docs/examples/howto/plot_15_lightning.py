@@ -17,7 +17,7 @@ from torch.utils.data import DataLoader, TensorDataset
 from accord import BVMLoss, Mixture, Normal, Smoothed, plots
 
 seed_everything(0, verbose=False)
-logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # its notes would fill this page
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # without its notes
 warnings.filterwarnings("ignore", module="lightning")
 x = torch.cat([torch.linspace(-2, -0.5, 100), torch.linspace(0.5, 2, 100)]).unsqueeze(1)
 y = x**3 + 0.5 * torch.randn_like(x)

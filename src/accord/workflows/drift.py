@@ -68,7 +68,11 @@ class Drift:
     def sentences(self) -> list[str]:
         """The statement of drift, in plain words."""
         shifted = self.drifted
-        if shifted:
+        if shifted and len(self.columns) == 1:
+            first = (
+                f"The only column, {listed(shifted)}, has another distribution than in training."
+            )
+        elif shifted:
             verb = "has" if len(shifted) == 1 else "have"
             first = (
                 f"{len(shifted)} of {count(len(self.columns), 'column')} {verb} another "
