@@ -105,6 +105,23 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert target.exists() or path.endswith("/index"), f"{name}: {path}"
 
 
+def test_which_tool_when_has_the_figures_that_were_measured() -> None:
+    """NLL of all methods, and coverage and width of ours, as on the page of all tables."""
+    found = 0
+    for kind, heading in (("random rows", "Random rows"), ("most unusual rows", "The most anom")):
+        cited = PAGES["start/which.md"].split(f"| {kind} |")[1].split("\n\n")[0]
+        measured = PAGES["results/default.md"].split(f"## {heading}")[1].split("## ")[0]
+        for column, name in enumerate(("energy", "concrete"), start=1):
+            scores, intervals = re.findall(rf"^\| {name} \|(.*)\|$", measured, flags=re.M)
+            accord, _, gp, ngboost, catboost, ridge = scores.replace(" ", "").split("|")[:6]
+            cells = [line.split("|")[1 + column].strip() for line in cited.splitlines()[2:]]
+            nll = [cell.split(";")[0] for cell in cells]
+            assert nll == [accord, ngboost, gp, catboost, "–", "–", ridge]
+            assert cells[0].split("; ")[1:] == intervals.split("|")[2].strip().split(", ")
+            found += 1
+    assert found == 4
+
+
 EXAMPLES = {
     folder: sorted((DOCS / "examples" / folder).glob("*.py")) for folder in ("howto", "gallery")
 }

@@ -29,6 +29,11 @@ def test_blocks_run(tmp_path, monkeypatch, capsys):
     inside = new["progression"].between(interval["lower"], interval["upper"])
     assert isinstance(interval, pd.DataFrame)
     assert inside.mean() > 0.75
+    # what the first block shows is what it prints, up to what another processor changes
+    shown = np.array(re.findall(r"^# \d+ +([\d.]+) +([\d.]+)$", BLOCKS[0], flags=re.M), float)
+    found = model.predict_interval(new.tail(3), coverage=0.9).to_numpy()
+    assert np.abs(shown - found).max() < 0.25 * (found[:, 1] - found[:, 0]).min()
+    assert str(model.is_unusual(new.tail(3))) in BLOCKS[0]
     # the paper's method as printed, on the rows that the frame has last
     assert session["paper"].get_params()["tolerance"] == "1%"
     assert session["paper"].predict_interval(session["X"].tail(3)).shape == (3, 2)

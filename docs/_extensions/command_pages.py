@@ -20,7 +20,7 @@ def command_page(name: str, command: click.Command) -> str:
     lines += ["", "Options", "-------", "", ".. list-table::", "   :widths: 35 65", ""]
     for parameter in command.get_params(context):
         record = parameter.get_help_record(context)
-        if record is not None:
+        if record is not None and record[1]:  # the help's text describes arguments
             spelling, about = (" ".join(text.split()) for text in record)
             lines += [f"   * - ``{spelling}``", f"     - {_plain(about)}"]
     return "\n".join(lines)

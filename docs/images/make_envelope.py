@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from accord import DeepEnsembleRegressor, PortfolioRegressor, plots
+from accord.plots import legend
 
 
 def make_data(n: int = 200) -> tuple[np.ndarray, np.ndarray]:
@@ -32,7 +33,7 @@ def main() -> None:
             x=grid, dist=dist, n_std=2, truth=grid**3, x_data=x, y_data=y, ax=ax, show_legend=False
         )
         ax.set_ylim(-250, 250)
-    axes[0].legend(*axes[0].get_legend_handles_labels(), loc="upper left", frameon=False)
+    legend(axes[0], loc="upper left")
     alt = "Two models of the same data; the default widens where there are none."
     plots.save(fig, Path(__file__).with_name("envelope.svg"), alt=alt)
 

@@ -88,6 +88,15 @@ def unit_of(name: str) -> str:
     return found.group(1) if found else ""
 
 
+def units_of(name: str) -> str:
+    """In what a column is measured, after "in".
+
+    >>> units_of("strength [MPa]"), units_of("price")
+    ('MPa', 'units of price')
+    """
+    return unit_of(name) or f"units of {name}"
+
+
 def written(value: float, format: Literal["number", "percent", "count"]) -> str:
     """A figure of merit in the format that its catalogue names.
 

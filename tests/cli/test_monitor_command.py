@@ -43,9 +43,9 @@ def test_a_week(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert said["evidence"] < 20
     tuesday = run(folder, monkeypatch, "tuesday.csv", "--report", "monitor.html")
     assert tuesday.exit_code == 3, tuesday.output
-    assert "✗ The promise is broken" in tuesday.stdout
+    assert "✗ Coverage no longer holds" in tuesday.stdout
     page = (folder / "monitor.html").read_text()
-    assert "Is the promise kept?" in page
+    assert "Does coverage still hold?" in page
     assert json.loads((folder / "monitor.json").read_text())["broken"] is True
     again = run(folder, monkeypatch, "tuesday.csv", "--json")
     assert again.exit_code == 3

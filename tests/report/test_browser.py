@@ -122,6 +122,14 @@ def test_ink_and_paper_differ_enough(view: Any) -> None:
     assert min(ratio) >= 4.5
 
 
+def test_axe_finds_nothing_to_mend(view: Any) -> None:
+    """Names, roles, contrast, headings and tables, as assistive technology meets them."""
+    axe = pytest.importorskip("axe_playwright_python", reason="axe is not installed")
+    view.evaluate((Path(axe.__file__).parent / "axe.min.js").read_text(encoding="utf-8"))
+    found = view.evaluate("axe.run()")["violations"]
+    assert [(each["id"], each["impact"], each["nodes"][0]["html"]) for each in found] == []
+
+
 def test_hostile_names_stay_text(view: Any) -> None:
     assert view.locator("script").count() == 1
     assert view.get_by_text("<script>alert(1)</script>").count() >= 1

@@ -70,7 +70,7 @@ def test_drift_is_found(column: str, change: object) -> None:
 def test_drift_sentences_do_not_contradict_themselves() -> None:
     same = ColumnDrift("x", 0.02, 0.8, False)
     one = Drift((same,), same, unusual=0.05, unusual_expected=0.05, n_rows=200)
-    assert one.sentences()[0] == "The only column is distributed as in training."
+    assert one.sentences()[0] == "The only column has the same distribution as in training."
     assert not one.any
     mixed = Drift((same, same), same, unusual=0.4, unusual_expected=0.05, n_rows=200)
     assert mixed.any

@@ -57,7 +57,7 @@ def test_twenty_rows_are_too_few_to_tell(houses: pd.DataFrame) -> None:
     result = quick(houses.iloc[:20])
     assert result.verdict.level != "good"
     assert result.verdict.headline.startswith("Too few rows to tell whether")
-    assert "the data allow" in result.verdict.headline
+    assert "confidence range" in result.verdict.headline
 
 
 def test_what_matters_is_found_to_matter(fitted: FitResult) -> None:

@@ -137,7 +137,7 @@ def test_rows_at_one_distance_have_one_expectation() -> None:
     assert curve.rows.tolist() == [200]
 
 
-def test_a_promise_that_is_kept_and_one_that_is_broken(model: TableRegressor, state: Path) -> None:
+def test_coverage_that_holds_and_coverage_that_is_lost(model: TableRegressor, state: Path) -> None:
     for seed in range(3):
         kept = monitor_table(model, new_houses(100, seed=seed), state=state)
         assert kept.counted
@@ -148,7 +148,7 @@ def test_a_promise_that_is_kept_and_one_that_is_broken(model: TableRegressor, st
         lost = monitor_table(model, new_houses(60, seed=seed, noise=4.0), state=state)
     assert lost.broken
     assert lost.verdict.level == "poor"
-    assert lost.verdict.headline.startswith("The promise is broken")
+    assert lost.verdict.headline.startswith("Coverage no longer holds")
     # once broken it stays so: the alarm may have been seen at any time
     after = monitor_table(model, new_houses(500, seed=9, noise=0.1), state=state)
     assert after.broken
@@ -252,9 +252,9 @@ def test_rows_that_it_was_trained_on_do_not_count(
 @pytest.mark.parametrize(
     ("misses", "level", "words"),
     [
-        ((5, 4, 6, 5), "good", "The promise is kept: 95 % of 400 rows in 4 batches"),
-        ((5,), "caution", "No sign that the promise is broken, on few rows: 95 % of 100 rows"),
-        ((5, 30), "poor", "The promise is broken: 82.5 % of 200 rows"),
+        ((5, 4, 6, 5), "good", "Coverage holds: 95 % of 400 rows lie in"),
+        ((5,), "caution", "No sign that coverage has fallen, but few rows so far: 95 % of 100"),
+        ((5, 30), "poor", "Coverage no longer holds: 82.5 % of 200 rows"),
     ],
 )
 def test_the_three_answers(
@@ -262,10 +262,12 @@ def test_the_three_answers(
 ) -> None:
     from accord.tabular import Expectation
     from accord.workflows import ColumnDrift, Drift
-    from accord.workflows.history import promise_verdict
+    from accord.workflows.history import coverage_verdict
 
     same = Drift((ColumnDrift("x", 0.0, 1.0, False),), None, 0.05, 0.05, 100)
-    found = promise_verdict(history(*misses), batch("last"), Expectation(0.95, 0.9, 1.0, 2.0), same)
+    found = coverage_verdict(
+        history(*misses), batch("last"), Expectation(0.95, 0.9, 1.0, 2.0), same
+    )
     assert found.level == level
     assert found.headline.startswith(words)
 

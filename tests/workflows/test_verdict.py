@@ -81,7 +81,7 @@ def test_use_has_the_same_rank_as_reliability() -> None:
         "narrower than without a model."
     )
     assert verdict(unknown, width=6, without=10) == (
-        "caution: Too few rows to tell whether the 95 % intervals hold (the data allow 83 % to "
+        "caution: Too few rows to tell whether the 95 % intervals hold (confidence range 83 % to "
         "100 %); they are 40 % narrower than without a model."
     )
 

@@ -1,6 +1,6 @@
 """
-A map of doubt
-==============
+A map of uncertainty
+====================
 
 Two features, training rows on a ring. The colour is the predicted standard deviation: it rises
 outside the ring, and in its empty middle.

@@ -1,6 +1,6 @@
 """
-Noise and ignorance
-===================
+Aleatoric and epistemic
+=======================
 
 The band, divided: blue is noise that no model can remove, orange is what the members of the
 ensemble do not agree on.

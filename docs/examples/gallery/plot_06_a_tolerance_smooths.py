@@ -1,6 +1,6 @@
 """
-A tolerance smooths
-===================
+A density smoothed by its tolerance
+===================================
 
 To train within ε is to maximise the likelihood of the prediction smoothed by a box of half-width
 ε. These are the densities that result.

@@ -1,6 +1,6 @@
 """
-Stated and observed
-===================
+Stated and observed coverage
+============================
 
 How often do intervals hold what they should hold? The spread of an ensemble that was trained on
 squared error is no measure of noise; a learnt variance comes close.

@@ -1,6 +1,6 @@
 """
-Row by row
-==========
+Intervals row by row
+====================
 
 Intervals of 90 % for patients whom the model has not seen, in the order of the prediction.
 """

@@ -1,6 +1,6 @@
 """
-Learning
-========
+Learning curves
+===============
 
 The loss of each member of an ensemble, and their mean.
 """

@@ -1,6 +1,6 @@
 """
-Not failed yet
-==============
+Censored lifetimes
+==================
 
 Tests that were stopped before failure say *at least*. Leaving them out, or taking the stop for the
 failure, makes lives look too short.

@@ -1,6 +1,6 @@
 """
-Repaired by rank
-================
+Intervals repaired by rank
+==========================
 
 A linear model that takes skewed noise for normal, before and after conformal recalibration.
 """

@@ -1,6 +1,6 @@
 """
-One line
-========
+One line: model.plot()
+======================
 
 Four questions about a model, answered by rows that it was not trained on: ``model.plot()``.
 """

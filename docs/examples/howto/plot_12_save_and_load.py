@@ -2,8 +2,8 @@
 Save, load and pass on
 ======================
 
-A model file (``.accord``) holds numbers and text, and no code. It can be loaded from a colleague
-without trusting him with your computer.
+A model file holds numbers and text, and no code. Loading it runs nothing, whoever
+made it.
 """
 
 import tempfile

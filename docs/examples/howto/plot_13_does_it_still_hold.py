@@ -1,6 +1,6 @@
 """
-Does it still hold?
-===================
+Monitor a model in use
+======================
 
 Months later there are new rows, with the values that were predicted then. Do the intervals hold,
 and are the rows of the kind that the model knows?

@@ -6,18 +6,19 @@ In a ``LightningModule``, :class:`~accord.losses.BVMLoss` takes the place of
 ``torch.nn.GaussianNLLLoss``; nothing else changes.
 """
 
+import logging
+import warnings
+
 import torch
+from lightning import LightningModule, Trainer, seed_everything
 from torch import nn
 from torch.utils.data import DataLoader, TensorDataset
 
 from accord import BVMLoss, Mixture, Normal, Smoothed, plots
 
-try:
-    from lightning import LightningModule, Trainer
-except ImportError:  # not needed to build this page: the loop below does the same
-    LightningModule, Trainer = nn.Module, None
-
-torch.manual_seed(0)
+seed_everything(0, verbose=False)
+logging.getLogger("lightning.pytorch").setLevel(logging.ERROR)  # without its notes
+warnings.filterwarnings("ignore", module="lightning")
 x = torch.cat([torch.linspace(-2, -0.5, 100), torch.linspace(0.5, 2, 100)]).unsqueeze(1)
 y = x**3 + 0.5 * torch.randn_like(x)
 loader = DataLoader(TensorDataset(x, y), batch_size=32, shuffle=True)
@@ -39,34 +40,33 @@ class Agreeing(LightningModule):
     def training_step(self, batch, batch_idx):
         x, y = batch
         mean, var = self(x)
-        return self.loss(mean, y, var)
+        loss = self.loss(mean, y, var)
+        self.log("loss", loss)
+        return loss
 
     def configure_optimizers(self):
         return torch.optim.Adam(self.parameters(), lr=0.02)
 
 
 # %%
-# **Training**, by Lightning's trainer, or by what it does inside. Five networks make an ensemble,
-# whose members disagree where there are no data.
+# **Training.** Five networks make an ensemble, whose members disagree most beyond the data.
 
 
 def train(module):
-    if Trainer is not None:
-        quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
-        Trainer(max_epochs=60, accelerator="cpu", enable_checkpointing=False, **quiet).fit(
-            module, loader
-        )
-        return module
-    optimizer = module.configure_optimizers()
-    for _ in range(60):
-        for number, batch in enumerate(loader):
-            optimizer.zero_grad()
-            module.training_step(batch, number).backward()
-            optimizer.step()
+    trainer = Trainer(
+        max_epochs=40,
+        accelerator="cpu",
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
+        log_every_n_steps=1,
+    )
+    trainer.fit(module, loader)
     return module
 
 
-members = [train(Agreeing(tolerance=0.5)) for _ in range(5)]
+members = [train(Agreeing(tolerance=0.5)).eval() for _ in range(5)]
 
 # %%
 # **Predicting**: the mixture of the members, smoothed by the tolerance that they were trained with
@@ -79,6 +79,10 @@ components = Normal(
     torch.stack(means)[..., 0].numpy(), torch.stack(variances)[..., 0].sqrt().numpy()
 )
 dist = Mixture(Smoothed(components, 0.5))
+print(f"loss of the last batch: {members[-1].trainer.callback_metrics['loss']:.2f}")
+for place in (145, 100, 199):  # among the data, between them, beyond them
+    of = f"{dist.epistemic[place]:.2f} of {dist.std[place]:.2f}"
+    print(f"x = {grid[place, 0]:.1f}: disagreement {of}")
 ax = plots.envelope(
     x=grid[:, 0].numpy(),
     dist=dist,

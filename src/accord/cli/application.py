@@ -119,12 +119,12 @@ def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__
 @click.group(
     cls=Application,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
-    epilog="Exit codes: 0 fine, 1 failed, 2 misuse, 3 a broken promise (monitor). "
+    epilog="Exit codes: 0 success, 1 failure, 2 wrong usage, 3 coverage no longer holds (monitor). "
     "Run 'accord COMMAND --help' for options and examples.",
 )
 @click.version_option(__version__, message="accord %(version)s")
 def application() -> None:
-    """Predictions from a table, with uncertainty that can be believed.
+    """Predictions from a table, with uncertainty that can be trusted.
 
     \b
     A first session:

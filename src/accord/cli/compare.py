@@ -20,6 +20,7 @@ from accord.cli import options, terminal
     "--method",
     "methods",
     multiple=True,
+    metavar="NAME",
     help="Only this method: a name that 'accord fit --method' takes, ngboost or catboost; may be "
     "repeated.  [default: all]",
 )

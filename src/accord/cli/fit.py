@@ -29,8 +29,8 @@ _ROLES = {
     default="portfolio",
     show_default=True,
     metavar="NAME",
-    help="What learns: the portfolio, a blend of several kinds of model; bvm-paper, the paper's "
-    "method as printed; bvm, deep-ensemble, mse-ensemble, mc-dropout, pbp or evidential.",
+    help="What is trained: portfolio (a blend of several kinds of model), bvm-paper (the paper's "
+    "method as printed), bvm, deep-ensemble, mse-ensemble, mc-dropout, pbp or evidential.",
 )
 @click.option(
     "--effort",
@@ -46,13 +46,13 @@ _ROLES = {
 @options.coverage
 @options.column(
     "--group",
-    about="Rows with the same value belong together (a person, a machine): held out together, so "
-    "that the figures are those for new groups.",
+    about="Rows with the same value belong together (a person, a machine) and are held out "
+    "together, so that the figures are those for new groups.",
 )
 @options.column(
     "--time",
     "time_column",
-    about="The order of rows in time: they are held out in blocks of time.",
+    about="The time of each row: rows are held out in blocks of time.",
 )
 @click.option(
     "--bounds",
@@ -60,8 +60,8 @@ _ROLES = {
     metavar="LOW,HIGH",
     default="detect",
     show_default=True,
-    help="Values that the target cannot pass: '0,' (at least 0), '0,100', or none. detect: at "
-    "least 0 if no value in the table is below.",
+    help="Limits of the target: '0,' (at least 0), '0,100', or none. detect: at least 0 if no "
+    "value in the table is below 0.",
 )
 @click.option(
     "--tolerance",
@@ -125,8 +125,8 @@ _ROLES = {
     "--resume/--no-resume",
     default=True,
     show_default=True,
-    help="Keep what is finished in a folder beside the model file until that is written, and go on "
-    "from what a stopped run of the same command has left there.",
+    help="Keep finished work in a folder beside the model file until that is written, and continue "
+    "from what a stopped run of the same command left there.",
 )
 @options.cluster
 @options.seed
@@ -150,12 +150,12 @@ def fit(
     """Train a model on TABLE (CSV, Parquet, a folder of Parquet files; - for standard input) and
     find out how far it can be trusted.
 
-    Column types, missing values, categories and dates are taken care of. Each row is predicted by
-    models that have not seen it, and the most unusual rows by models that have seen no rows
-    like them: these are the figures in the report. The models that were judged are the ones saved;
-    only a --method that is a single ensemble is trained once more, on all rows. Tables may be
-    larger than memory: see --max-rows. A run that was stopped, however, goes on where it was: run
-    the same command again.
+    Column types, missing values, categories and dates are handled. Each row is predicted by models
+    that have not seen it, and the most unusual rows by models that have seen no rows like them:
+    these are the figures in the report. The models that were judged are the ones saved; only a
+    --method that is a single ensemble is trained once more, on all rows. Tables may be larger than
+    memory: see --max-rows. If a run is stopped, run the same command again: it continues where it
+    stopped.
 
     \b
     Examples:

@@ -44,11 +44,11 @@ def monitor(
     to its history.
 
     Without targets: how unlike the training rows these rows are, as a whole and by column, and what
-    coverage and error to expect. With targets: whether the promise holds that intervals contain the
-    share that they state, by a test that stays valid if it is looked at after every table. Rows
-    that were judged before are not counted again.
+    coverage and error to expect. With targets: whether intervals still contain the share that they
+    state, by a test that stays valid if it is looked at after every table. Rows that were judged
+    before are not counted again.
 
-    The exit code is 3 once the promise is broken, and 0 before.
+    The exit code is 3 once coverage no longer holds, and 0 before.
 
     \b
     Examples:

@@ -210,11 +210,12 @@ use = columns(
     "--use", about="A column to be used although it looks like a row number or an identifier"
 )
 category = columns(
-    "--category", about="A column of numbers that are names of kinds (postcodes, types)"
+    "--category", about="A column of numbers that are codes and not quantities (postcodes, types)"
 )
 threads = click.option(
     "--threads",
     type=click.IntRange(min=1),
+    metavar="N",
     expose_value=False,
     callback=_use_threads,
     help="Processor threads to use.  [default: chosen by the size of the work]",
@@ -272,7 +273,7 @@ decimal = click.option(
 by_name = click.option(
     "--by-name",
     is_flag=True,
-    help="Match columns by name alone: any order, further columns ignored.",
+    help="Match columns by name only: any order; further columns are ignored.",
 )
 coverage = share_of(
     "--coverage", default=0.95, about="Share of the values that intervals should contain."

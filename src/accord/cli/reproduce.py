@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     help="Where the records of single runs go.  [default: FOLDER/records]",
 )
 @click.option("--quick", is_flag=True, help="Fewer splits: minutes instead of hours.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Processes.  [default: one per core]")
+@options.count("--jobs", about="How many processes.  [default: one per core]")
 @click.option(
     "--pages-only",
     is_flag=True,
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     "--list",
     "listing",
     is_flag=True,
-    help="List the studies, with where they depart from the paper, and stop.",
+    help="List the studies, with how they differ from the paper, and stop.",
 )
 @options.scheduler
 @options.common

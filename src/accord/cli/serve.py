@@ -11,11 +11,22 @@ import click
 from accord.cli import options, terminal
 
 
-@click.command(short_help="Answer requests for predictions over HTTP.")
+@click.command(short_help="Serve predictions over HTTP.")
 @click.argument("model", type=options.FILE)
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen at.")
 @click.option(
-    "--port", type=click.IntRange(0, 65_535), default=8000, show_default=True, help="The port."
+    "--host",
+    metavar="ADDRESS",
+    default="127.0.0.1",
+    show_default=True,
+    help="The address to listen at.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65_535),
+    metavar="N",
+    default=8000,
+    show_default=True,
+    help="The port.",
 )
 @click.option(
     "--api-key-file",
@@ -30,13 +41,7 @@ from accord.cli import options, terminal
     show_default=True,
     help="Largest body of a request.",
 )
-@click.option(
-    "--max-rows",
-    type=click.IntRange(min=1),
-    default=20_000,
-    show_default=True,
-    help="Most rows of a request.",
-)
+@options.count("--max-rows", default=20_000, about="The most rows of a request.")
 @click.option(
     "--time-limit",
     type=options.duration,
@@ -45,12 +50,8 @@ from accord.cli import options, terminal
     show_default=True,
     help="Longest time to an answer.",
 )
-@click.option(
-    "--workers",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Processes that answer; as many as there are processors at most.",
+@options.count(
+    "--workers", default=1, about="Processes that answer; at most as many as there are processors."
 )
 @options.threads
 @options.common
@@ -70,7 +71,7 @@ def serve(
 
     POST /predict takes JSON records, CSV or an Arrow stream, and gives what 'accord predict'
     writes; POST /explain says why intervals are as wide as they are. /health, /ready, /metrics and
-    /model tell about the service, /docs how to call it, and / lets a row be tried by hand. SIGHUP
+    /model describe the service, /docs says how to call it, and / is a form to try one row. SIGHUP
     loads the file again if it has changed.
 
     \b

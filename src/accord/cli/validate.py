@@ -8,17 +8,20 @@ import click
 from accord.cli import options, terminal
 
 
-@click.command(short_help="Judge any model's predictions by a rule of agreement.")
+@click.command(short_help="Check any model's predictions against a rule.")
 @click.argument("predictions", type=options.TABLE)
 @options.column("--truth", required=True, about="The observed values.")
 @options.column("--mean", required=True, about="The predicted values.")
 @options.column("--std", about="Their standard deviations.")
 @options.column("--lower", about="Lower ends of intervals, judged instead of those of --std.")
 @options.column("--upper", about="Upper ends of intervals.")
-@options.share_of("--coverage", default=0.95, about="What the intervals are meant to cover.")
+@options.share_of(
+    "--coverage", default=0.95, about="Share of the values that the intervals should contain."
+)
 @click.option(
     "--rule",
     required=True,
+    metavar="RULE",
     help='When model and data agree: "within 0.5", "within 5%", "at least", "inside 0 10", '
     '"exact"; joined by "and" and "or".',
 )

@@ -101,7 +101,7 @@ def _consistency_band(
 
 
 def _calibrated(confidence: float, n: int) -> str:
-    return f"calibrated, {percent(confidence)} of the time (n = {n:,})"
+    return f"{percent(confidence)} range of a calibrated model (n = {n:,})"
 
 
 def pit_histogram(
@@ -246,9 +246,11 @@ def coverage_by_distance(
     ax.axhline(coverage, color=ink(ax), lw=1, ls=DASHED, label=f"stated, {percent(coverage)}")
     ax.errorbar(
         place, share, [share - low, high - share], color=BLUE, lw=0, elinewidth=1.6, marker="o",
-        ms=5, label="observed, and what the data allow",
+        ms=5, label="observed, with 95 % confidence range",
     )  # fmt: skip
-    ax.set(xlim=(0, 1), ylim=(min(0.5, float(low.min()) - 0.03), 1.02))
+    lowest = float(low.min())
+    # room for the legend below the lowest end
+    ax.set(xlim=(0, 1), ylim=(max(0.0, min(0.5, lowest - 0.2 * (1 - lowest))), 1.02))
     ax.set(xlabel="rows, from nearest to furthest", ylabel="share inside")
     percent_axis(ax.xaxis)
     percent_axis(ax.yaxis)

@@ -204,4 +204,6 @@ def _for_page(svg: str, alt: str, prefix: str | None) -> str:
     size = f"width:{float(width.group(1)):g}pt;" if width else ""
     named = f'aria-label="{escape(alt, {chr(34): "&quot;"})}"' if alt else 'aria-hidden="true"'
     look = f"{size}max-width:100%;height:auto"
-    return f'{head} role="img" {named} stroke-linejoin="round" style="{look}">{rest}'
+    # whatever states no colour is ink, too
+    ink = 'fill="currentColor" stroke-linejoin="round"'
+    return f'{head} role="img" {named} {ink} style="{look}">{rest}'

@@ -32,6 +32,7 @@ def fit_report(result: FitResult) -> str:
     held_out, shifted = result.held_out, result.shifted
     card = result.model.card_
     columns = result.columns()
+    used = {column.name for column in columns if column.used}
     return render(
         "fit.html",
         interactive=True,
@@ -58,10 +59,11 @@ def fit_report(result: FitResult) -> str:
         by_distance=figures.coverage_by_distance(held_out, result.distances),
         sources=figures.uncertainty_sources(held_out),
         errors=figures.errors(held_out),
-        effects=result.effects[:_SHOWN_EFFECTS],
+        effects=[e for e in result.effects if e.name in used][:_SHOWN_EFFECTS],
         leaderboard=sorted(card.leaderboard, key=lambda entry: entry["nll"]),
         columns=columns[:_SHOWN_COLUMNS],
         n_columns=len(columns),
+        n_used=len(used),
         unusual_rows=result.unusual_rows,
         notes=result.notes,
         seconds=result.seconds,

@@ -1,4 +1,4 @@
-"""The report on a model in use: its promise in the course of time."""
+"""The report on a model in use: its coverage over time."""
 
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ _SIDE_BY_SIDE = 8
 
 
 def monitor_report(result: MonitorResult) -> str:
-    """A page on a model's promise, from :func:`accord.workflows.monitor_table`."""
+    """A page on a model's coverage, from :func:`accord.workflows.monitor_table`."""
     history = result.history
     recent = history.batches[-_SIDE_BY_SIDE:]
     return render(
@@ -54,14 +54,20 @@ def _moved(batches: tuple[MonitoredTable, ...]) -> list[tuple[str, list[float | 
 
 
 def _coverage(history: History) -> Markup:
-    """Coverage of each batch, and the coverages that all so far allow together."""
+    """Coverage of each batch, and the confidence range of all so far."""
     low, high = history.intervals.T
     covered = np.array([batch.covered for batch in history.judged])
     place = np.arange(1, len(covered) + 1)
 
     def paint(ax: "Axes") -> None:
         ax.fill_between(
-            place, low, high, color=style.SKY, alpha=0.35, lw=0, label="allowed by all rows so far"
+            place,
+            low,
+            high,
+            color=style.SKY,
+            alpha=0.35,
+            lw=0,
+            label="confidence range, all rows so far",
         )
         ax.vlines(place[-1], low[-1], high[-1], color=style.SKY, lw=3)
         ax.plot(place, covered, color=style.BLUE, lw=0, marker="o", ms=4.5, label="batch by itself")
@@ -78,14 +84,14 @@ def _coverage(history: History) -> Markup:
 
     alt = (
         f"Coverage over {len(covered)} batches: {percent(history.covered)} of all rows lie in "
-        f"their interval, {percent(history.coverage)} is stated; {percent(low[-1])} to "
-        f"{percent(high[-1])} are allowed."
+        f"their interval, {percent(history.coverage)} is stated; the confidence range is "
+        f"{percent(low[-1])} to {percent(high[-1])}."
     )
     return draw(paint, alt=alt, height=4.2)
 
 
 def _evidence(history: History) -> Markup:
-    """Evidence against the promise after each batch, beside the alarm."""
+    """Evidence that coverage has fallen, after each batch, beside the alarm."""
     values = np.exp(np.clip(history.log_evidence, -600.0, 600.0))
     place = np.arange(1, len(values) + 1)
 
@@ -94,7 +100,8 @@ def _evidence(history: History) -> Markup:
         ax.plot(place, values, color=style.BLUE, marker="o", ms=4, lw=1.4, label="evidence")
         ax.axhline(ALARM, color=style.VERMILLION, lw=1.4, ls=style.DASHED, label="alarm")
         ax.set(ylim=(min(0.1, values.min() / 2), max(2 * ALARM, 2 * values.max())))
-        ax.set_ylabel("evidence against it, logarithmic")
+        ax.set_ylabel("evidence, logarithmic")
+        style.plain_log_axis(ax.yaxis)
         _batches(ax, len(values))
         style.legend_below(ax, columns=2)
 

@@ -10,7 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from accord._version import __version__
-from accord._wording import count, duration, number, percent, to_scale, unit_of, written
+from accord._wording import count, duration, number, percent, to_scale, unit_of, units_of, written
 from accord.metrics import METRICS, Metric
 
 
@@ -37,13 +37,13 @@ def render(template: str, *, interactive: bool = False, **values: Any) -> str:
     )
 
 
-def explained(metric: Metric) -> str:
+def explained(metric: Metric, target: str) -> str:
     """What a figure of merit says, its unit, and which way is better.
 
-    >>> explained(METRICS["crps"])
-    'continuous ranked probability score, in target units; lower is better'
+    >>> explained(METRICS["crps"], "strength [MPa]")
+    'continuous ranked probability score, in MPa; lower is better'
     """
-    unit = ", in target units" if metric.unit == "target" else ""
+    unit = f", in {units_of(target)}" if metric.unit == "target" else ""
     better = "" if metric.better == "neither" else f"; {metric.better} is better"
     return f"{metric.meaning}{unit}{better}"
 
@@ -70,6 +70,7 @@ def _environment() -> Environment:
         "number": number,
         "to_scale": to_scale,
         "unit": unit_of,
+        "units": units_of,
         "percent": percent,
         "count": count,
         "duration": duration,

@@ -7,6 +7,7 @@ from matplotlib.axes import Axes
 from accord.plots import style
 from accord.report import figures
 from accord.report.page import render
+from accord.tabular import Assessment
 from accord.workflows import ValidateResult
 
 
@@ -24,13 +25,18 @@ def validate_report(result: ValidateResult) -> str:
         hero_wide=_hero(result, wide=True),
         hero_narrow=_hero(result, wide=False),
         reliability=figures.reliability({"these predictions": found}) if dense and found else None,
-        errors=figures.errors(found) if dense and found else None,
+        errors=figures.errors(found) if dense and found and _differ(found) else None,
     )
+
+
+def _differ(found: Assessment) -> bool:
+    """Whether the stated deviations differ: if all are one, errors cannot follow them."""
+    return bool(np.ptp(found.std) > 1e-6 * found.std.max())
 
 
 def _hero(result: ValidateResult, *, wide: bool) -> Markup:
     if result.found is not None:
-        return figures.intervals(result.found, target="observed value", wide=wide, rows="rows")
+        return figures.intervals(result.found, target=result.truth, wide=wide, rows="rows")
 
     def paint(ax: Axes) -> None:
         ends = [min(result.y.min(), result.mean.min()), max(result.y.max(), result.mean.max())]
@@ -39,7 +45,7 @@ def _hero(result: ValidateResult, *, wide: bool) -> Markup:
         ax.plot(
             result.mean[many], result.y[many], color=style.BLUE, lw=0, marker="o", ms=3.2, alpha=0.7
         )
-        ax.set(xlabel="predicted", ylabel="observed")
+        ax.set(xlabel="predicted", ylabel=style.plain(result.truth))
 
     size = {"width": figures.WIDE, "height": 5.0} if wide else {"height": 4.2}
     return figures.draw(paint, alt="Observed against predicted values.", **size)

@@ -47,7 +47,7 @@ class Drift:
 
     @property
     def drifted(self) -> list[str]:
-        """Columns that are distributed otherwise than in training."""
+        """Columns with another distribution than in training."""
         return [column.name for column in self.columns if column.drifted]
 
     @property
@@ -68,24 +68,30 @@ class Drift:
     def sentences(self) -> list[str]:
         """The statement of drift, in plain words."""
         shifted = self.drifted
-        if shifted:
-            verb = "is" if len(shifted) == 1 else "are"
+        if shifted and len(self.columns) == 1:
             first = (
-                f"{len(shifted)} of {count(len(self.columns), 'column')} {verb} distributed "
-                f"otherwise than in training: {listed(shifted)}."
+                f"The only column, {listed(shifted)}, has another distribution than in training."
+            )
+        elif shifted:
+            verb = "has" if len(shifted) == 1 else "have"
+            first = (
+                f"{len(shifted)} of {count(len(self.columns), 'column')} {verb} another "
+                f"distribution than in training: {listed(shifted)}."
             )
         elif len(self.columns) == 1:
-            first = "The only column is distributed as in training."
+            first = "The only column has the same distribution as in training."
         else:
             all_of_them = "Both" if len(self.columns) == 2 else f"All {len(self.columns)}"
-            first = f"{all_of_them} columns are distributed as in training, each by itself."
+            first = (
+                f"{all_of_them} columns, each by itself, have the same distribution as in training."
+            )
         combined = self.many_unusual and not shifted
         second = (
             f"{percent(self.unusual)} of the rows are unlike the training rows; "
             f"{percent(self.unusual_expected)} would be expected"
             f"{': their combinations of values are new.' if combined else '.'}"
         )
-        third = ["The target itself is distributed otherwise than in training."]
+        third = ["The target itself has another distribution than in training."]
         return [first, second, *(third if self.target_drifted else [])]
 
 

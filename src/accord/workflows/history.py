@@ -1,4 +1,4 @@
-"""What a model has been shown since it was made, and whether it keeps its promise of coverage."""
+"""What a model has been shown since it was made, and whether its coverage still holds."""
 
 import base64
 import json
@@ -21,7 +21,11 @@ from accord.workflows.verdict import NEGLIGIBLE, Level, Verdict, least_coverage,
 _KIND, _VERSION = "accord monitoring", 1
 # 20: a false alarm in at most one stream of twenty, however long it is watched.
 ALARM = 20.0
-_SHORT: dict[Level, str] = {"good": "Kept", "caution": "Keep watching", "poor": "Broken"}
+_SHORT: dict[Level, str] = {
+    "good": "Coverage holds",
+    "caution": "No alarm so far",
+    "poor": "Coverage no longer holds",
+}
 
 
 @dataclass(frozen=True)
@@ -139,7 +143,7 @@ class History:
 
     @cached_property
     def intervals(self) -> Floats:
-        """Coverages that the batches so far allow, after each judged batch.
+        """Confidence range of the coverage after each judged batch, valid at all of them at once.
 
         **Shape**: (J, 2).
         """
@@ -164,7 +168,7 @@ class History:
         return weight * rows, weight * misses
 
 
-def promise_verdict(
+def coverage_verdict(
     history: History, batch: MonitoredTable, expected: Expectation, drift: Drift
 ) -> Verdict:
     """Whether intervals contain what they state, by all batches so far; ``batch`` is the last."""
@@ -180,11 +184,11 @@ def _broken(history: History) -> tuple[Level, str, str] | None:
     cause = history.broken_by
     if cause is None:
         return None
-    headline = f"The promise is broken: {_inside(history)}."
+    headline = f"Coverage no longer holds: {_inside(history)}."
     summary = (
-        f"The evidence reached {ALARM:g} with {cause.source} ({cause.time[:10]}). If the promise "
-        "were kept, that would happen in at most one stream of twenty, however long it is watched. "
-        f"{_allowed(history)} Fit a new model with recent rows."
+        f"The evidence reached {ALARM:g} with {cause.source} ({cause.time[:10]}). If coverage "
+        "held, that would happen in at most one of twenty streams, however long it is watched. "
+        f"{_confidence(history)} Fit a new model with recent rows."
     )
     return "poor", headline, summary
 
@@ -194,14 +198,15 @@ def _kept(history: History) -> tuple[Level, str, str] | None:
         return None
     low, _ = history.intervals[-1]
     evidence = (
-        f"The evidence against the promise is {number(history.evidence, 2)}; {ALARM:g} would mean "
-        f"that it is broken. {_allowed(history)}"
+        f"After {count(len(history.judged), 'batch', 'batches')} the evidence that coverage has "
+        f"fallen is {number(history.evidence, 2)}; the alarm is at {ALARM:g}. "
+        f"{_confidence(history)}"
     )
     if low >= least_coverage(history.coverage):
-        return "good", f"The promise is kept: {_inside(history)}.", evidence
+        return "good", f"Coverage holds: {_inside(history)}.", evidence
     return (
         "caution",
-        f"No sign that the promise is broken, on few rows: {_inside(history)}.",
+        f"No sign that coverage has fallen, but few rows so far: {_inside(history)}.",
         evidence,
     )
 
@@ -211,8 +216,8 @@ def _awaited(history: History, expected: Expectation) -> tuple[Level, str, str]:
     short = expected.high < stated - NEGLIGIBLE
     headline = f"No target is known yet: expect {percent(expected.coverage, 0)} of the rows in "
     summary = (
-        "Held-out rows at the same distance from those that a model had seen were covered so "
-        f"often ({percent(expected.low, 0)} to {percent(expected.high, 0)})."
+        "Held-out rows at the same distance from the training rows were covered this often "
+        f"({percent(expected.low, 0)} to {percent(expected.high, 0)})."
     )
     level: Level = "caution" if short else "good"
     return level, f"{headline}their {percent(stated)} interval.", summary
@@ -220,24 +225,23 @@ def _awaited(history: History, expected: Expectation) -> tuple[Level, str, str]:
 
 def _inside(history: History) -> str:
     return (
-        f"{percent(history.covered)} of {count(history.rows, 'row')} in "
-        f"{count(len(history.judged), 'batch', 'batches')} lie in their "
+        f"{percent(history.covered)} of {count(history.rows, 'row')} lie in their "
         f"{percent(history.coverage)} interval"
     )
 
 
-def _allowed(history: History) -> str:
+def _confidence(history: History) -> str:
     low, high = history.intervals[-1]
-    return f"The rows allow a coverage of {percent(low, 0)} to {percent(high, 0)}."
+    return f"Confidence range of the coverage: {percent(low, 0)} to {percent(high, 0)}."
 
 
 def _expected(batch: MonitoredTable, expected: Expectation, stated: float) -> str:
     """What was to be expected of the last batch, beside what was found."""
     error = f"a mean absolute error of {number(expected.error)}"
     if not batch.labelled:
-        return f"To be expected of these rows: {error}."
+        return f"Expected for these rows: {error}."
     return (
-        f"Of these rows, {percent(expected.coverage, 0)} were expected in their "
-        f"{percent(stated)} interval, and {error}; found were {percent(batch.covered)} and "
+        f"Expected for these rows: {percent(expected.coverage, 0)} in their {percent(stated)} "
+        f"interval, and {error}. Found: {percent(batch.covered)} and "
         f"{number(batch.error if batch.error is not None else float('nan'))}."
     )

@@ -1,4 +1,4 @@
-"""Is a model's promise kept? What to expect of new rows, and a test once targets are known."""
+"""Does coverage still hold? What to expect of new rows, and a test once targets are known."""
 
 import hashlib
 import time
@@ -40,7 +40,7 @@ from accord.tabular import (
 )
 from accord.workflows.drift import Drift, measure_drift
 from accord.workflows.evaluate import alike_rows
-from accord.workflows.history import ALARM, History, MonitoredTable, promise_verdict
+from accord.workflows.history import ALARM, History, MonitoredTable, coverage_verdict
 from accord.workflows.predict import load_model
 from accord.workflows.verdict import Verdict
 
@@ -204,7 +204,7 @@ def monitor_table(
     return MonitorResult(
         card=model.card_,
         source=source.name,
-        verdict=promise_verdict(recorded.history, recorded.batch, expected, drift),
+        verdict=coverage_verdict(recorded.history, recorded.batch, expected, drift),
         batch=recorded.batch,
         history=recorded.history,
         counted=recorded.before is None and recorded.batch.labelled > 0,

@@ -50,12 +50,14 @@ _GUARD = (
 class ValidateResult:
     """Whether anybody's predictions agree with what was observed.
 
-    ``found`` is there for predictions that state their uncertainty, and ``belief`` says whether it
-    can be believed; ``agreement`` holds one probability per row, or a single one for a rule over
-    all rows. ``required`` is the share that was asked for, if one was.
+    ``truth`` names the column of observed values. ``found`` is there for predictions that state
+    their uncertainty, and ``belief`` says whether it can be believed; ``agreement`` holds one
+    probability per row, or a single one for a rule over all rows. ``required`` is the share that
+    was asked for, if one was.
     """
 
     source: str
+    truth: str
     agreement: Agreement
     y: Floats
     mean: Floats
@@ -88,6 +90,8 @@ class ValidateResult:
             "required": self.required,
             "failed": self.failed,
             "uncertainty": None if self.belief is None else self.belief.level,
+            "uncertainty_headline": None if self.belief is None else self.belief.headline,
+            "width": None if self.use is None else vars(self.use),
             "figures": self.figures,
             "warnings": list(self.warnings),
         }
@@ -137,6 +141,7 @@ def validate_predictions(
     figures = _figures(columns, agreement, found)
     return ValidateResult(
         source=source.name,
+        truth=truth,
         agreement=agreement,
         y=y,
         mean=predicted,
@@ -144,7 +149,7 @@ def validate_predictions(
         verdict=replace(
             _verdict(agreement, len(y), required), remarks=(_GUARD,) if found is None else ()
         ),
-        belief=None if found is None else _belief(found),
+        belief=None if found is None else _belief(found, truth),
         use=None if found is None else use_of(found),
         required=required,
         figures=figures,
@@ -259,13 +264,13 @@ def _disagree() -> tuple[Level, str]:
     return "poor", "do not agree with the data"
 
 
-def _belief(found: Assessment) -> Verdict:
+def _belief(found: Assessment, truth: str) -> Verdict:
     """Can the stated uncertainty be believed, and is it narrow enough to be of use?"""
     judged, use = reliability(found), use_of(found)
     return Verdict(
         worst(judged.level, use.level),
         belief_sentence(judged, use),
-        use.sentence("the observed values"),
+        use.sentence(truth),
         (_GUARD,) if judged.belief == "does not hold" else (),
         f"Uncertainty: {in_short(judged, use).lower()}",
     )

@@ -6,7 +6,7 @@ from typing import Literal
 import numpy as np
 
 from accord._files import printable
-from accord._wording import count, number, percent
+from accord._wording import count, number, percent, units_of
 from accord.tabular import Assessment, RowGroup
 
 Level = Literal["good", "caution", "poor"]
@@ -26,10 +26,10 @@ _BOTH = "Reliable and useful"
 _WEAK = 0.1
 
 RULE = (
-    "Intervals hold if the coverages that the data allow (the exact 95 % range) exclude twice as "
-    "many misses as stated, and reach the stated coverage or miss it by less than one percentage "
-    "point. They do not hold if the whole range lies further below. In all other cases there are "
-    "too few rows to tell."
+    "Intervals hold if the exact 95 % confidence range of their coverage excludes twice as many "
+    "misses as stated, and reaches the stated coverage or ends less than one percentage point "
+    "below it. They do not hold if the whole range lies further below. In all other cases there "
+    "are too few rows to tell."
 )
 
 QUARTILES = ("lowest quarter", "second quarter", "third quarter", "highest quarter")
@@ -55,7 +55,7 @@ class Verdict:
 class Reliability:
     """Whether intervals contain what they state, as far as these rows can tell.
 
-    ``low`` and ``high`` are the coverages that the data allow.
+    ``low`` and ``high`` are the ends of the coverage's exact 95 % confidence range.
     """
 
     belief: Belief
@@ -88,8 +88,8 @@ class Reliability:
             return f"The {name} do not hold"
         return f"Too few rows to tell whether the {name} hold"
 
-    def allowed(self) -> str:
-        return f"the data allow {percent(self.low, 0)} to {percent(self.high, 0)}"
+    def confidence(self) -> str:
+        return f"confidence range {percent(self.low, 0)} to {percent(self.high, 0)}"
 
 
 def reliability(found: Assessment) -> Reliability:
@@ -169,8 +169,9 @@ class Use:
 
     def sentence(self, target: str) -> str:
         linear = f", with a linear model {number(self.linear)}" if self.linear else ""
+        units = units_of(printable(target))
         return (
-            f"Width in units of {printable(target)}: mean {number(self.mean_width)}, median "
+            f"Interval width in {units}: mean {number(self.mean_width)}, median "
             f"{number(self.median_width)}; without a model {number(self.without_model)}{linear}."
         )
 
@@ -248,8 +249,8 @@ def belief_sentence(judged: Reliability, use: Use) -> str:
     inside = f"{percent(judged.covered)} of {count(judged.rows, 'row')} lie inside"
     if judged.belief == "too few rows":
         return (
-            f"Too few rows to tell whether the stated uncertainty can be believed: {inside}, "
-            f"{judged.allowed()}. The intervals {use.clause()}."
+            f"Too few rows to tell whether the stated uncertainty can be believed: {inside} "
+            f"({judged.confidence()}). The intervals {use.clause()}."
         )
     if judged.belief == "does not hold":
         opening = "The stated uncertainty is too small"
@@ -257,7 +258,7 @@ def belief_sentence(judged: Reliability, use: Use) -> str:
         opening = "The stated uncertainty can be believed, and is larger than it needs to be"
     else:
         opening = "The stated uncertainty can be believed"
-    found = f"{inside} their {percent(judged.stated)} intervals ({judged.allowed()})"
+    found = f"{inside} their {percent(judged.stated)} intervals ({judged.confidence()})"
     if judged.belief == "holds" and use.level != "good":
         return f"{opening}, but the intervals {use.clause()}: {found}."
     return f"{opening}: {found}."
@@ -273,14 +274,14 @@ def _joined(clause: str, judged: Reliability, use: Use) -> str:
     if judged.belief == "does not hold":
         return f"{clause}: {percent(judged.covered)} of the rows lie inside. They {use.clause()}."
     if judged.belief == "too few rows":
-        return f"{clause} ({judged.allowed()}); they {use.clause()}."
+        return f"{clause} ({judged.confidence()}); they {use.clause()}."
     return f"{clause}{' and' if use.ratio <= _USEFUL else ', but'} {use.clause()}."
 
 
 def _inside(judged: Reliability, what: str) -> str:
     return (
         f"{percent(judged.covered)} of {count(judged.rows, what)} lie in their "
-        f"{percent(judged.stated)} interval ({judged.allowed()})."
+        f"{percent(judged.stated)} interval ({judged.confidence()})."
     )
 
 
@@ -295,7 +296,7 @@ def _of_unusual(judged: Reliability) -> str:
     return (
         f"Of the {count(judged.rows, 'most unusual row')}, predicted by models that had seen no "
         f"rows like them, {percent(judged.covered)} lie inside: {ends[judged.belief]} "
-        f"({judged.allowed()})."
+        f"({judged.confidence()})."
     )
 
 
