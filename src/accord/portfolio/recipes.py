@@ -60,7 +60,7 @@ class GaussianProcessRecipe:
     """A Gaussian process with a length per feature, or one for all where they are many."""
 
     name: str = "Gaussian process"
-    about: str = "exact, Matérn 5/2 kernel with a length per feature"
+    about: str = "exact, Matérn 5/2 kernel with lengths that are learnt"
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
 
