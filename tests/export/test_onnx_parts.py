@@ -11,7 +11,8 @@ from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.encoding import FeatureEncoding
 from accord.portfolio.graph import _ranked
 from accord.portfolio.models import GaussianProcessModel
-from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe
+from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, RidgeRecipe
+from accord.portfolio.ridge import RidgeModel
 from accord.portfolio.targets import ScaledRows
 from accord.tables import (
     TableInputs,
@@ -37,8 +38,10 @@ ASKED = np.concatenate([X[:20], 3 * X[:20], np.full((1, 3), 1e9)])
         BoostingModel(BoostingRecipe(trees=20)),
         BoostingModel(BoostingRecipe(trees=3, smallest_leaf=60)),  # trees without a split
         GaussianProcessModel(GaussianProcessRecipe()),
+        RidgeModel(RidgeRecipe("ridge", "a line")),
+        RidgeModel(RidgeRecipe("additive", "more curves than rows", bins=60)),
     ],
-    ids=["trees", "stumps", "Gaussian process"],
+    ids=["trees", "stumps", "Gaussian process", "ridge", "additive"],
 )
 def test_models_that_are_no_networks(model, values_of) -> None:
     model.fit(ROWS, FOLDS, seed=0, listener=None)

@@ -74,6 +74,9 @@ TYPES: dict[str, str] = {
     "BoostingModel": "accord.portfolio.boosting:BoostingModel",
     "BoostingRecipe": "accord.portfolio.recipes:BoostingRecipe",
     "Trees": "accord.portfolio.boosting:Trees",
+    "RidgeModel": "accord.portfolio.ridge:RidgeModel",
+    "RidgeRecipe": "accord.portfolio.recipes:RidgeRecipe",
+    "Line": "accord.portfolio.ridge:Line",
     # What a run that was stopped goes on from.
     "Candidate": "accord.portfolio.crossfit:Candidate",
     "Components": "accord.portfolio.components:Components",

@@ -3,7 +3,8 @@
 Numbers in real tables have long tails, typing errors and thresholds. Each feature enters twice:
 
 - once scaled by its quartiles and bounded softly, z / √(1 + (z/c)²), so that no value, however
-  absurd, moves a network further than c robust deviations do;
+  absurd, moves a network further than c robust deviations do (a line, which long tails must not
+  bend, has a larger c);
 - and, if asked for, as a piecewise linear encoding (Gorishniy et al., On embeddings for numerical
   features, 2022): for the bins between its quantiles b₀ < … < b_T, the entries
   clip((x − b_{t−1}) / (b_t − b_{t−1}), 0, 1), which make thresholds easy to learn.
@@ -16,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from accord._types import Floats
 
-# c, in robust standard deviations.
+# c of networks, trees and Gaussian processes, in robust standard deviations.
 BOUND = 4.0
 # So many deviations are as good as infinitely many, and can be squared.
 FARTHEST = 1e8
@@ -33,7 +34,7 @@ _SMALLEST_BIN = 1e-9
 
 @final
 class FeatureEncoding:
-    """Robust scaling with a soft bound, and a piecewise linear encoding with ``bins`` bins.
+    """Robust scaling with a soft ``bound``, and a piecewise linear encoding with ``bins`` bins.
 
     Attributes:
         kept_: Columns that vary, (d',).
@@ -48,8 +49,8 @@ class FeatureEncoding:
                [ 4.  ,  1.  ,  1.  ]])
     """
 
-    def __init__(self, *, bins: int = 0) -> None:
-        self.bins = bins
+    def __init__(self, *, bins: int = 0, bound: float = BOUND) -> None:
+        self.bins, self.bound = bins, bound
 
     def fit(self, X: Floats) -> Self:
         """**Shape**: X (N, d)."""
@@ -98,7 +99,7 @@ class FeatureEncoding:
             place = np.take(X, self.column_, axis=1)
             place -= self.start_
             place /= self.width_
-        into[:, :n_kept] = z / np.sqrt(1 + np.square(z / BOUND))
+        into[:, :n_kept] = z / np.sqrt(1 + np.square(z / self.bound))
         np.clip(place, 0.0, 1.0, out=place)
         place *= 2
         np.subtract(place, 1, out=into[:, n_kept:], casting="same_kind")

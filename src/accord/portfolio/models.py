@@ -14,7 +14,14 @@ from accord.portfolio.components import Components
 from accord.portfolio.encoding import FeatureEncoding
 from accord.portfolio.folds import at_most, first_of
 from accord.portfolio.gaussian_process import GaussianProcess
-from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, NetworkRecipe, Recipe
+from accord.portfolio.recipes import (
+    BoostingRecipe,
+    GaussianProcessRecipe,
+    NetworkRecipe,
+    Recipe,
+    RidgeRecipe,
+)
+from accord.portfolio.ridge import RidgeModel
 from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import (
     Architecture,
@@ -201,6 +208,8 @@ def model_for(recipe: Recipe) -> Model:
             return GaussianProcessModel(recipe)
         case BoostingRecipe():
             return BoostingModel(recipe)
+        case RidgeRecipe():
+            return RidgeModel(recipe)
 
 
 def _settings(recipe: NetworkRecipe, n_rows: int) -> Settings:

@@ -1,9 +1,10 @@
 """The configurations that a portfolio tries, and how many of them for which effort.
 
 No single recipe wins on tables: smooth functions want long training on few features, thresholds a
-piecewise linear encoding, noise a short training or a line. What is best for the table at hand is
-found out of fold. The constants are general: they were settled on training rows of many tables of
-different kinds, none for one of them. benchmarks/portfolio.py measures them on test rows.
+piecewise linear encoding, noise a short training or a line, a linear table the exact line. What is
+best for the table at hand is found out of fold. The constants are general: they were settled on
+training rows of many tables of different kinds, none for one of them. benchmarks/portfolio.py
+measures them on test rows.
 """
 
 from dataclasses import dataclass, replace
@@ -84,7 +85,30 @@ class BoostingRecipe:
         return n_folds * self.trees * (1.3e7 + 20.0 * n * d)
 
 
-Recipe = NetworkRecipe | GaussianProcessRecipe | BoostingRecipe
+@dataclass(frozen=True)
+class RidgeRecipe:
+    """A Bayesian linear model; with ``bins`` also of the features' piecewise linear encoding."""
+
+    name: str
+    about: str
+    bins: int = 0
+    transform: TargetTransform = "identity"
+    tolerance: float = 0.0
+
+    def work(self, n: int, d: int, n_folds: int) -> float:
+        # the singular values, and a cost of its own
+        return 5e7 + n_folds * 20.0 * self._products(n, d)
+
+    def is_affordable(self, n: int, d: int) -> bool:
+        """Whether it takes seconds at most."""
+        return self._products(n, d) <= _MOST_RIDGE_PRODUCTS
+
+    def _products(self, n: int, d: int) -> float:
+        rows, inputs = min(n, RIDGE_ROWS), d * (1 + self.bins)
+        return float(min(rows, inputs)) ** 2 * max(rows, inputs)
+
+
+Recipe = NetworkRecipe | GaussianProcessRecipe | BoostingRecipe | RidgeRecipe
 
 _LINE = NetworkRecipe(
     "line", "linear mean and deviation", hidden=(), steps=1_000, learning_rate=1e-2, seeds=1
@@ -132,6 +156,14 @@ _FINE = replace(
     steps=5_000,
 )
 
+# Rows that a fold of a linear model learns from: a line is known well enough with these.
+RIDGE_ROWS = 20_000
+_MOST_RIDGE_PRODUCTS = 2e9
+_RIDGES = (
+    RidgeRecipe("ridge", "linear and exact, with the uncertainty of its weights"),
+    RidgeRecipe("additive", "as ridge, of a curve per feature with 8 bins, added up", bins=8),
+)
+
 _BY_EFFORT: dict[Effort, tuple[NetworkRecipe, ...]] = {
     "quick": (_LINE, _SHORT, replace(_MIXTURE, steps=1_200)),
     "standard": (_LINE, _SHORT, _SMOOTH, _THRESHOLDS, _TOLERANT, _MIXTURE),
@@ -174,6 +206,8 @@ def recipes_for(
         about = "as mixture, of the logarithm of the target"
         networks.append(replace(networks[-1], name="logarithm", about=about, transform="log"))
     recipes: list[Recipe] = list(networks)
+    if not censored:
+        recipes += _ridges(x, y)
     if effort != "quick" and not censored and n >= _TREES_ROWS and d <= _TREES_FEATURES:
         many = n >= _ROWS_FOR_MANY_TREES
         recipes.append(BoostingRecipe(trees=600, rate=0.05) if many else BoostingRecipe())
@@ -181,6 +215,22 @@ def recipes_for(
     if small and not censored and np.ptp(y) > 0:
         recipes.append(GaussianProcessRecipe())
     return recipes
+
+
+def _ridges(x: Floats, y: Floats) -> list[RidgeRecipe]:
+    affordable = [recipe for recipe in _RIDGES if recipe.is_affordable(*x.shape)]
+    if not is_skewed(y):
+        return affordable
+    logarithms = [
+        replace(
+            recipe,
+            name=f"log {recipe.name}",
+            about=f"as {recipe.name}, of the logarithm of the target",
+            transform="log",
+        )
+        for recipe in affordable
+    ]
+    return [*affordable, *logarithms]
 
 
 def _for_rounded(recipe: NetworkRecipe, rounding: float) -> NetworkRecipe:

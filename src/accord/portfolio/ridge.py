@@ -1,0 +1,124 @@
+"""Bayesian linear models: what a linear table, or one with few rows and many columns, needs.
+
+A target is z = b + w·φ(x) + noise, with w ~ N(0, I/λ) and noise of variance 1/α; α and λ are those
+with the largest evidence (MacKay, Bayesian interpolation, 1992). φ are the scaled features, and
+with bins also their piecewise linear encoding: one curve per feature, added up. A network finds a
+line only roughly, by many steps; this takes milliseconds, and knows how uncertain the weights are.
+
+scikit-learn's BayesianRidge finds the same α, λ and w, but keeps a covariance of d² numbers per
+fold; here it stays in the basis of the singular vectors, which are no more than the rows.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self, final
+
+import numpy as np
+
+from accord._types import Floats, Indices
+from accord.portfolio.components import Components
+from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.folds import at_most
+from accord.portfolio.recipes import RIDGE_ROWS, RidgeRecipe
+from accord.portfolio.targets import ScaledRows, trained_on
+from accord.training import Listener
+
+# Features are bounded only far out, so that what is linear stays so in long tails.
+_BOUND = 64.0
+# A line goes on beyond the training rows by this share of their range, and is level from there on.
+_BEYOND = 0.5
+_ITERATIONS, _CONVERGED = 300, 1e-6
+# What keeps α and λ finite where a line is exact or of no use, relative to standardised targets.
+_SMALLEST = 1e-10
+
+
+@dataclass(frozen=True)
+class Line:
+    """The posterior of the weights, in the basis of the features' singular vectors.
+
+    ``directions`` are these vectors V; weights have the variance ``along`` in them, and ``across``
+    in all directions that no training row has.
+
+    **Shape**: center and weight (d,), directions (d, r), along (r,).
+    """
+
+    center: Floats
+    weight: Floats
+    intercept: float
+    directions: Floats
+    along: Floats
+    across: float
+    noise: float
+
+    @staticmethod
+    def fitted(x: Floats, z: Floats, row_weight: Floats) -> "Line":
+        """The line with the largest evidence; x (n, d), z and row_weight (n,)."""
+        share = row_weight / row_weight.sum()
+        center, intercept = share @ x, float(share @ z)
+        root = np.sqrt(len(z) * share)
+        left, sizes, right = np.linalg.svd((x - center) * root[:, None], full_matrices=False)
+        target = (z - intercept) * root
+        projected, square = left.T @ target, np.square(sizes)
+        outside = float(target @ target - projected @ projected)
+        alpha, lam = 1 / max(float(np.mean(target**2)), _SMALLEST), 1.0
+        for _ in range(_ITERATIONS):
+            precision = lam + alpha * square
+            own = alpha * sizes * projected / precision
+            used = float(np.sum(alpha * square / precision))  # weights that the rows determine
+            error = max(outside, 0.0) + float(np.sum(np.square(projected - sizes * own)))
+            before = alpha, lam
+            alpha = (len(z) - used + _SMALLEST) / (error + len(z) * _SMALLEST)
+            lam = (used + _SMALLEST) / (float(own @ own) + _SMALLEST)
+            if np.allclose(before, (alpha, lam), rtol=_CONVERGED, atol=0.0):
+                break
+        precision = lam + alpha * square
+        weight = right.T @ (alpha * sizes * projected / precision)
+        return Line(center, weight, intercept, right.T, 1 / precision, 1 / lam, 1 / alpha)
+
+    def predict(self, x: Floats) -> tuple[Floats, Floats]:
+        """Mean and standard deviation, noise included; (n, d) → (n,) each."""
+        x = x - self.center
+        known = np.square(x @ self.directions)
+        unknown = np.maximum(np.square(x).sum(axis=1) - known.sum(axis=1), 0.0)
+        if self.directions.shape[1] == len(self.weight):
+            unknown = np.zeros(len(x))  # what rounding leaves
+        variance = self.noise + known @ self.along + self.across * unknown
+        return self.intercept + x @ self.weight, np.sqrt(variance)
+
+
+@final
+class RidgeModel:
+    """A line per fold.
+
+    Attributes:
+        encoding_: How features are encoded.
+        lowest_, highest_: Where lines end, in each encoded feature, (d',).
+        lines_: One per fold.
+    """
+
+    def __init__(self, recipe: RidgeRecipe) -> None:
+        self.recipe = recipe
+
+    def fit(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> Self:
+        self.encoding_ = FeatureEncoding(bins=self.recipe.bins, bound=_BOUND).fit(rows.x)
+        z = trained_on(rows.z)
+        chosen = [at_most(own, RIDGE_ROWS, seed) for own in folds]
+        seen = self.encoding_(rows.x[np.unique(np.concatenate(chosen))])
+        low, high = seen.min(axis=0), seen.max(axis=0)
+        self.lowest_, self.highest_ = low - _BEYOND * (high - low), high + _BEYOND * (high - low)
+        self.lines_ = [
+            Line.fitted(self.encoding_(rows.x[own]), z[own], rows.weight[own]) for own in chosen
+        ]
+        return self
+
+    def elsewhere(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> "RidgeModel":
+        return RidgeModel(self.recipe).fit(rows, folds, seed=seed, listener=listener)
+
+    def components(self, x: Floats, fold: int | None = None) -> Components:
+        encoded = self.encoding_(x).clip(self.lowest_, self.highest_)
+        chosen = self.lines_ if fold is None else [self.lines_[fold]]
+        return Components.stacked([Components.single(*line.predict(encoded)) for line in chosen])

@@ -1,0 +1,83 @@
+"""Bayesian lines against scikit-learn's, and on tables where a line is the answer."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import BayesianRidge
+
+from accord.portfolio import PortfolioRegressor
+from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.models import model_for
+from accord.portfolio.recipes import RidgeRecipe, recipes_for
+from accord.portfolio.ridge import Line, RidgeModel
+from accord.portfolio.targets import ScaledRows
+
+RNG = np.random.default_rng(0)
+NEW = 3 * RNG.normal(size=(40, 30))
+
+
+@pytest.mark.parametrize(("n", "d"), [(200, 5), (60, 30), (20, 30)])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_mean_and_deviation_are_those_of_the_largest_evidence(
+    n: int, d: int, weighted: bool
+) -> None:
+    x = RNG.normal(size=(n, d)) * np.linspace(0.2, 3, d)
+    z = x @ RNG.normal(size=d) / np.sqrt(d) + 0.3 * RNG.normal(size=n)
+    weight = RNG.uniform(0.5, 1.5, n) if weighted else np.ones(n)
+    mean, std = Line.fitted(x, z, weight).predict(NEW[:, :d])
+    peer = BayesianRidge(tol=1e-9, max_iter=5_000).fit(
+        x, z, sample_weight=weight * n / weight.sum()
+    )
+    # scikit-learn leaves the uncertainty around the centre of the rows, as this does
+    covariance = np.asarray(peer.sigma_)
+    away = NEW[:, :d] - np.average(x, axis=0, weights=weight)
+    expected = np.sqrt(1 / peer.alpha_ + np.einsum("ij,jk,ik->i", away, covariance, away))
+    np.testing.assert_allclose(mean, peer.predict(NEW[:, :d]), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(std, expected, rtol=1e-2)
+
+
+def test_an_exact_line_is_found() -> None:
+    x = RNG.normal(size=(100, 3))
+    mean, std = Line.fitted(x, 2 * x[:, 0] - x[:, 2] + 5, np.ones(100)).predict(NEW[:, :3])
+    np.testing.assert_allclose(mean, 2 * NEW[:, 0] - NEW[:, 2] + 5, rtol=1e-6, atol=1e-6)
+    assert np.all(std < 1e-3)
+
+
+def test_directions_that_no_row_has_are_as_uncertain_as_before() -> None:
+    x = np.column_stack([RNG.normal(size=50), np.zeros(50)])
+    line = Line.fitted(x, x[:, 0] + 0.1 * RNG.normal(size=50), np.ones(50))
+    _, std = line.predict(np.array([[0.0, 0.0], [0.0, 1.0]]))
+    assert std[1] ** 2 - std[0] ** 2 == pytest.approx(line.across, rel=1e-6)
+
+
+def test_a_line_in_long_tails_stays_straight() -> None:
+    """Networks bound a feature at a few deviations; rows far out must not bend the line."""
+    x = RNG.lognormal(size=(400, 2))
+    z = x[:, 0] - x[:, 1]
+    z /= z.std()
+    rows = ScaledRows(x, z, np.ones(400), {})
+    recipe = RidgeRecipe("ridge", "linear")
+    model = model_for(recipe).fit(rows, [np.arange(400)], seed=0, listener=None)
+    assert isinstance(model, RidgeModel)
+    bent = FeatureEncoding().fit(x)(x)  # as networks see it
+    plain = Line.fitted(bent, z, np.ones(400)).predict(bent)[0]
+    assert np.sqrt(np.mean((model.components(x).center - z) ** 2)) < 0.05
+    assert np.sqrt(np.mean((plain - z) ** 2)) > 0.2
+
+
+def test_the_default_finds_a_linear_table() -> None:
+    x = np.column_stack([RNG.lognormal(size=(300, 2)), RNG.normal(size=(300, 3))])
+    y = x @ [1.0, -2.0, 1.0, 0.5, 0.0] + 0.5 * RNG.normal(size=300)
+    model = PortfolioRegressor(effort="quick", random_state=0).fit(x[:200], y[:200])
+    assert sum(e.weight for e in model.leaderboard_ if e.name in ("ridge", "additive")) > 0.5
+    error = model.predict(x[200:]) - x[200:] @ [1.0, -2.0, 1.0, 0.5, 0.0]
+    assert np.sqrt(np.mean(error**2)) < 0.3
+
+
+def test_wide_tables_have_lines_but_no_curves_and_very_wide_ones_neither() -> None:
+    def names(n: int, d: int) -> set[str]:
+        found = recipes_for("quick", np.zeros((n, d)), np.arange(n) + 0.0)
+        return {r.name for r in found if isinstance(r, RidgeRecipe)}
+
+    assert names(200, 20) == {"ridge", "additive"}
+    assert names(5_000, 400) == {"ridge"}
+    assert names(20_000, 2_000) == set()
