@@ -86,16 +86,39 @@ def test_rank_is_that_of_the_definition() -> None:
         np.testing.assert_allclose(dist.interval(rank / 20), expected, rtol=1e-12)
 
 
-def test_ranks_narrow_only_what_held_out_rows_showed() -> None:
-    """Of rows whose variance is distance by 0, a half and 1, levels are moved by that much less."""
-    base = Decomposed(Normal(np.zeros(3), 2.0), 0.0, [0.0, np.sqrt(2.0), 2.0])
-    exact = RankCalibrated(base, np.linspace(0.01, 0.19, 19)).interval(0.9)
+def test_ranks_narrow_only_rows_like_the_held_out_ones() -> None:
+    """Of rows that are unlike them by 0, a half and 1, levels are lowered by that much less."""
+    base, unlike = Normal(np.zeros(3), 2.0), [0.0, 0.5, 1.0]
+    exact = RankCalibrated(base, np.linspace(0.01, 0.19, 19), unlike=unlike).interval(0.9)
     for row, level in enumerate((0.18, 0.54, 0.9)):
         np.testing.assert_allclose(exact[row], base.interval(level)[row], rtol=1e-9)
-    wide = RankCalibrated(base, np.linspace(0.9, 0.99, 19))
+    wide = RankCalibrated(base, np.linspace(0.9, 0.99, 19), unlike=unlike)
     for row in range(3):  # what makes intervals wider is never taken back
         np.testing.assert_allclose(wide.interval(0.9)[row], base.interval(0.985)[row], rtol=1e-9)
-    crossing = np.diff(RankCalibrated(base, [0.01, 0.1, 0.999]).quantile(np.linspace(0.01, 0.99)))
+
+
+def test_rows_unlike_the_held_out_ones_are_as_wide_as_rehearsed_rows_needed() -> None:
+    base, unlike = Normal(np.zeros(3), 2.0), [0.0, 0.5, 1.0]
+    needed, rehearsed = np.linspace(0.05, 0.95, 19), np.linspace(0.15, 0.97, 19)
+    found = RankCalibrated(base, needed, rehearsed=rehearsed, unlike=unlike).interval(0.9)
+    far = rehearsed[17]
+    for row, level in enumerate((0.9, (0.9 + far) / 2, far)):
+        np.testing.assert_allclose(found[row], base.interval(level)[row], rtol=1e-9)
+
+
+def test_rehearsed_rows_outside_all_they_were_given_leave_intervals_finite() -> None:
+    """The tail is at least a fifth of what was asked for."""
+    found = RankCalibrated(Normal([0.0], 1.0), [0.5], rehearsed=[1.0] * 30, unlike=1.0)
+    np.testing.assert_allclose(found.interval(0.9), found.base.interval(0.98), rtol=1e-9)
+
+
+def test_quantiles_by_rank_do_not_cross() -> None:
+    base = Normal(np.zeros(3), 2.0)
+    crossing = np.diff(
+        RankCalibrated(base, [0.01, 0.1, 0.999], unlike=[0, 0.5, 1]).quantile(
+            np.linspace(0.01, 0.99)
+        )
+    )
     assert (crossing >= 0).all()
 
 

@@ -1,7 +1,7 @@
 """Distributions whose quantiles are taken by rank among held-out rows: conformal prediction."""
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -19,6 +19,8 @@ from accord.distributions.wrapped import SameDensity
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
 _ROUNDING = 1e-9
+# What is left of a tail for rows unlike the held-out ones, whatever rehearsed rows needed.
+_LEAST_TAIL = 0.2
 
 
 class _ByRank(SameDensity):
@@ -140,9 +142,11 @@ class RankCalibrated(_ByRank):
     (cross-conformal prediction: Vovk, 2015; Barber et al., 2021). Where n is too small for that
     rank, the base's own interval is used, or the widest that a held-out row needed.
 
-    Held-out rows say nothing of the part of a variance that is distance from them. By its share the
-    coverage is moved back towards c, if ranks had lowered it: rows that are predicted to the last
-    digit must not make the intervals of rows unlike them narrow.
+    Such rows say nothing of one that is unlike them: that they are predicted to the last digit must
+    not make its interval narrow. ``rehearsed`` has the same coverages of rows that were held out
+    because they are unlike the rest. ``unlike`` says of each row, from 0 to 1, how far it is to be
+    treated as one of these: so far its coverage is raised to their rank, to c at least, and at most
+    so far that a fifth of the tails is left.
 
     Quantiles move likewise: the one at level α is the lower end for c = 1 − 2α. Density, cdf,
     moments and draws are the base's; cdf(quantile(α)) is α up to the sampling error of the n rows.
@@ -151,12 +155,17 @@ class RankCalibrated(_ByRank):
     intervals are cut off there: a target that lies on a bound, as many counts of 0 do, is inside
     an interval that reaches it, and what held-out rows needed is as true as before.
 
-    **Shape**: that of the base; needed (n,); bounds scalar or of the base's trailing shape.
+    **Shape**: that of the base; needed (n,), rehearsed (m,); unlike and bounds scalar or of the
+    base's trailing shape.
 
     >>> from accord.distributions import Normal
     >>> too_sure = RankCalibrated(Normal([0.0], 1.0), needed=[0.7, 0.8, 0.9, 0.95, 0.99])
     >>> too_sure.interval(0.5).round(2)      # as wide as the base's with coverage 0.9
     array([[-1.64,  1.64]])
+    >>> narrow = RankCalibrated(Normal([0.0, 0.0], 1.0), needed=[0.1] * 19, unlike=[0.0, 1.0])
+    >>> narrow.interval(0.9).round(2)        # no narrower than the base's for a row unlike the 19
+    array([[-0.13,  0.13],
+           [-1.64,  1.64]])
     """
 
     def __init__(
@@ -164,48 +173,41 @@ class RankCalibrated(_ByRank):
         base: Distribution,
         needed: Floats,
         *,
+        rehearsed: Floats | Sequence[float] = (),
+        unlike: Values = 0.0,
         lower: Values = -torch.inf,
         upper: Values = torch.inf,
     ) -> None:
-        values = np.asarray(needed, dtype=np.float64)
-        check_probability("needed", values)
+        self._needed, self._rehearsed = (
+            np.sort(np.asarray(values, dtype=np.float64)) for values in (needed, rehearsed)
+        )
+        check_probability("needed", self._needed)
+        check_probability("rehearsed", self._rehearsed)
         self._unbounded, self._numpy = base, base._numpy
+        self._unlike = base._convert("unlike", unlike).expand(base.shape)
         self._lower, self._upper = (
             base._convert(name, bound).expand(base.shape)
             for name, bound in (("lower", lower), ("upper", upper))
         )
         anywhere = bool(self._lower.isinf().all() and self._upper.isinf().all())
         self._base = base if anywhere else Truncated(base, lower, upper)
-        self._needed = np.sort(values)
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
-        moved, far = self._moved_coverage(coverage), self._share_of_distance()
-        tail = (1 - moved - far * (coverage - moved).clamp(min=0)) / 2
+        usual = _ranked(self._needed, coverage)
+        far = _ranked(self._rehearsed, coverage)
+        # a row may lie outside any interval: then nothing is known but that it should be wide
+        far = torch.clamp(far, coverage, 1 - _LEAST_TAIL * (1 - coverage))
+        tail = (1 - usual - self._unlike * (far - usual).clamp(min=0)) / 2
         quantile = self._unbounded._quantile(
             torch.where(p <= q, tail, 1 - tail), torch.where(p <= q, 1 - tail, tail)
         ).clamp(self._lower, self._upper)
         return quantile, quantile
 
-    def _share_of_distance(self) -> Tensor:
-        noise, disagreement, distance = self._unbounded._variances()
-        total = noise + disagreement + distance
-        # of a variance that is infinite, or none, no share is known
-        known = (total > 0) & total.isfinite()
-        return torch.where(known, distance / torch.where(known, total, 1.0), 0.0)
-
-    def _moved_coverage(self, coverage: Tensor) -> Tensor:
-        n = len(self._needed)
-        rank = torch.ceil((n + 1) * coverage * (1 - _ROUNDING)).long()
-        needed = torch.as_tensor(self._needed).to(coverage)
-        found = needed[rank.clamp(1, n) - 1]
-        # beyond the last rank nothing is known but the base's own shape
-        found = torch.where(rank > n, torch.maximum(found, coverage), found)
-        return torch.where(rank < 1, 0.0, found)
-
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
             **self._both(lambda dist: dist._map(function, lead)),
+            _unlike=function(self._unlike, lead),
             _lower=function(self._lower, lead),
             _upper=function(self._upper, lead),
         )
@@ -225,3 +227,15 @@ class RankCalibrated(_ByRank):
 
     def _describe(self) -> str:
         return f"{self._base!r}, {len(self._needed)} held-out rows"
+
+
+def _ranked(needed: Floats, coverage: Tensor) -> Tensor:
+    """The coverages of rank ⌈(n + 1)c⌉ among those that n rows needed, in ascending order."""
+    n = len(needed)
+    if not n:
+        return coverage
+    rank = torch.ceil((n + 1) * coverage * (1 - _ROUNDING)).long()
+    found = torch.as_tensor(needed).to(coverage)[rank.clamp(1, n) - 1]
+    # beyond the last rank nothing is known but the base's own shape
+    found = torch.where(rank > n, torch.maximum(found, coverage), found)
+    return torch.where(rank < 1, 0.0, found)

@@ -34,17 +34,19 @@ class GraphAnswer:
     """What a model's graph says of rows.
 
     ``tails`` gives the tail probabilities of the mixture at which quantiles of some levels are
-    taken, and their sides; by the share of distance in a row's variance they are lowered towards
-    those of the levels themselves, as by :class:`RankCalibrated`. ``parts`` are the variances
-    between models and from the distance to the training rows, within the mixture's. ``score`` is
-    that distance, 1 where rows begin to be unusual; ``unusual`` whether they are.
+    taken, and their sides; as far as a row is ``unlike`` the training rows, they are lowered to
+    ``far_tails``, as by :class:`RankCalibrated`. ``parts`` are the variances between models and
+    from the distance to the training rows, within the mixture's. ``score`` is that distance, 1
+    where rows begin to be unusual; ``unusual`` whether they are.
 
-    **Shape**: parts, score and unusual (N, 1), or None for a model that does not know.
+    **Shape**: unlike, parts, score and unusual (N, 1), or None for a model that does not know.
     """
 
     mixture: MixtureGraph
     bounds: tuple[float, float] = (-np.inf, np.inf)
     tails: Callable[[Floats], tuple[Floats, Floats]] = central_tails
+    far_tails: Callable[[Floats], tuple[Floats, Floats]] = central_tails
+    unlike: Value | None = None
     parts: tuple[Value, Value] | None = None
     score: Value | None = None
     unusual: Value | None = None
@@ -116,12 +118,10 @@ def _quantiles(answer: GraphAnswer, levels: Floats) -> tuple[Value, Value]:
     tails, sign = answer.tails(levels)
     some = np.flatnonzero(tails > 0)
     asked, sides = np.append(tails[some], 0.5), np.append(sign[some], 1.0)
-    nominal = np.append(central_tails(levels)[0][some], 0.5)
+    far = np.append(answer.far_tails(levels)[0][some], 0.5)
     own = None
-    if answer.parts is not None and (nominal < asked).any():
-        total = answer.mixture.moments()[1].square()
-        far = answer.parts[1].at_most(total - answer.parts[0].at_most(total)) / total
-        own = asked[None] - far * (asked - nominal).clip(min=0.0)[None]
+    if answer.unlike is not None and (far < asked).any():
+        own = asked[None] - answer.unlike * (asked - far).clip(min=0.0)[None]
     found = answer.mixture.quantiles(asked, sides, own)
     median = found.take([len(some)], 1)
     ends = np.where(sign > 0, answer.mixture.lowest, np.inf)

@@ -1,7 +1,8 @@
 """The portfolio in an exported graph: its models, their calibration, the blend and its ranks."""
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import reduce
 
 import numpy as np
@@ -26,12 +27,13 @@ from accord.export import (
 )
 from accord.portfolio.blend import LARGEST_LOG_STD, LocalTolerance, Member
 from accord.portfolio.boosting import BoostingModel, Trees
-from accord.portfolio.encoding import BOUND, FARTHEST, FeatureEncoding
+from accord.portfolio.encoding import FARTHEST, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess
 from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import BEYOND_GROWTH, CLOSE, FARTHEST_TARGET, LARGEST_GROWTH, Blanks
 from accord.portfolio.models import GaussianProcessModel, NetworkModel
 from accord.portfolio.regressor import PortfolioRegressor
+from accord.portfolio.ridge import Line, RidgeModel
 from accord.training import MixtureObjective
 from accord.trust import Growth
 
@@ -63,7 +65,7 @@ def state_encoding(encoding: FeatureEncoding, x: Value) -> Value:
     x = x.take(encoding.kept_, 1)
     scaled: Value = (x - encoding.center_[None]) / encoding.scale_[None]
     z = scaled.at_least(-FARTHEST).at_most(FARTHEST)
-    bounded = z / (1 + (z / BOUND).square()).sqrt()
+    bounded = z / (1 + (z / encoding.bound).square()).sqrt()
     if not len(encoding.column_):
         return bounded
     place = (x.take(encoding.column_, 1) - encoding.start_[None]) / encoding.width_[None]
@@ -114,6 +116,24 @@ def _posterior(process: GaussianProcess, x: Value) -> tuple[Value, Value]:
     variance = process.amplitude_ + process.noise_ - explained
     mean = cross @ graph.constant(process.weight_[0][:, None])
     return mean, variance.at_least(0.5 * process.noise_).sqrt()
+
+
+@states(RidgeModel)
+def state_ridge(model: RidgeModel, x: Value) -> Curves:
+    encoded = state_encoding(model.encoding_, x)
+    encoded = encoded.at_least(model.lowest_[None]).at_most(model.highest_[None])
+    return _side_by_side([_line(line, encoded) for line in model.lines_])
+
+
+def _line(line: Line, x: Value) -> tuple[Value, Value]:
+    """Mean and deviation of a linear model; (N, 1) each."""
+    graph, x = x.graph, x - line.center[None]
+    known = (x @ graph.constant(line.directions)).square()
+    variance = line.noise + known @ graph.constant(line.along[:, None])
+    if line.directions.shape[1] < len(line.weight):
+        unknown = x.square().sum(1, keep=True) - known.sum(1, keep=True)
+        variance = variance + line.across * unknown.at_least(0.0)
+    return line.intercept + x @ graph.constant(line.weight[:, None]), variance.sqrt()
 
 
 @states(BoostingModel)
@@ -225,9 +245,7 @@ class _Blended:
 def _with_blanks(blanks: Blanks, x: Value, beyond: Value) -> Value:
     """What rows get beyond their local tolerance, with features that say nothing; (N, 1)."""
     square, number = beyond.square(), 0.0 * beyond
-    for features, values, spread in zip(blanks.features, blanks.values, blanks.spread, strict=True):
-        away = (x.take(features, 1) - values[None]).abs().sum(1, keep=True)
-        found = (away <= CLOSE * len(features)).cast(np.float64)
+    for found, spread in zip(_found(blanks, x), blanks.spread, strict=True):
         square, number = square + spread**2 * found, number + found
     share = (number - 1.0).at_least(0.0) / max(1, len(blanks.spread) - 1)
     return square.at_least(beyond.square() + blanks.together**2 * share).sqrt()
@@ -314,6 +332,8 @@ def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
         MixtureGraph([member.curves for member in blend]),
         (-np.inf if low is None else low, np.inf if high is None else high),
         lambda levels: _ranked(model.levels_, levels),
+        lambda levels: _ranked_far(model.rehearsed_, levels),
+        _unlike(model.blanks_, x, grown),
         _parts_of_variance(blend),
         _score(model.growth_, model.threshold_, growth),
         growth > model.threshold_,
@@ -322,11 +342,37 @@ def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
 
 def _ranked(needed: Floats, levels: Floats) -> tuple[Floats, Floats]:
     """The tails of the mixture at which quantiles by rank are taken, and their sides."""
+    return _moved(levels, lambda base: RankCalibrated(base, needed))
+
+
+def _ranked_far(rehearsed: Floats, levels: Floats) -> tuple[Floats, Floats]:
+    """The same for rows that are wholly unlike the training rows."""
+    nothing = np.empty(0)
+    return _moved(
+        levels, lambda base: RankCalibrated(base, nothing, rehearsed=rehearsed, unlike=1.0)
+    )
+
+
+def _moved(levels: Floats, ranked: Callable[[Normal], RankCalibrated]) -> tuple[Floats, Floats]:
     tails, sign = central_tails(levels)
     # ranks move levels alike for every base
     base = Normal(np.zeros(1), 1.0)
-    moved = base.cdf(np.asarray(RankCalibrated(base, needed).quantile(tails)).T)
-    return np.asarray(moved)[:, 0], sign
+    return np.asarray(base.cdf(np.asarray(ranked(base).quantile(tails)).T))[:, 0], sign
+
+
+def _unlike(blanks: Blanks, x: Value, grown: Value) -> Value:
+    """How far rows count as unlike the training rows; (N, 1)."""
+    by_distance = (2 * grown.exp() - 3.0).at_least(0.0).at_most(1.0)
+    return reduce(Value.at_least, _found(blanks, x), by_distance)
+
+
+def _found(blanks: Blanks, x: Value) -> list[Value]:
+    """1 for rows that have a blank, else 0; (N, 1) each."""
+    found = []
+    for features, values in zip(blanks.features, blanks.values, strict=True):
+        away = (x.take(features, 1) - values[None]).abs().sum(1, keep=True)
+        found.append((away <= CLOSE * len(features)).cast(np.float64))
+    return found
 
 
 def _score(growth: Growth, threshold: float, values: Value) -> Value:
@@ -344,11 +390,8 @@ def _judged_obstacles(model: JudgedModel) -> list[str]:
 def state_judged(model: JudgedModel, x: Value) -> GraphAnswer:
     answer: GraphAnswer = state(model.estimator_, x)
     growth: Value = state(model.growth_, x)
-    return GraphAnswer(
-        answer.mixture,
-        answer.bounds,
-        answer.tails,
-        answer.parts,
-        _score(model.growth_, model.threshold_, growth),
-        growth > model.threshold_,
+    return replace(
+        answer,
+        score=_score(model.growth_, model.threshold_, growth),
+        unusual=growth > model.threshold_,
     )

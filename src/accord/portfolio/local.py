@@ -26,7 +26,13 @@ from itertools import product
 import numpy as np
 
 from accord._types import Bools, Floats, Indices
-from accord.portfolio.blend import LocalTolerance, Prediction, blend_log_density
+from accord.distributions import Distribution
+from accord.portfolio.blend import (
+    LocalTolerance,
+    Prediction,
+    blend_log_density,
+    distribution_of,
+)
 from accord.portfolio.components import mean_score
 from accord.splits import groups_of_copies
 from accord.trust import Growth
@@ -44,7 +50,7 @@ _RELATIVES = (0.0, 0.5, 1.0, 2.0, 4.0, 8.0, 16.0)
 # What the tolerance may cost, in mean nats, on random held-out rows.
 _SLACK = 0.02
 # Tolerances whose mean scores on shifted parts differ by less than this are as good.
-_AS_GOOD = 0.05
+_AS_GOOD = 0.035
 # How far b grows, in scaled target units, and over how much growth it does most of that.
 FARTHEST_TARGET, BEYOND_GROWTH = 1.0, 20.0
 # Infinitely far, where squares of distances overflow, is as good as this far.
@@ -88,6 +94,16 @@ class HeldOutEvidence:
         local = first.local(tolerance, self.growth, self.beyond)
         return float(np.mean(local / np.maximum(first.std, 1e-12)))
 
+    def distribution(self, tolerance: LocalTolerance) -> Distribution:
+        """What is predicted under a tolerance."""
+        return distribution_of(self.predictions, tolerance, self.growth, self.beyond)
+
+    def needed(self, tolerance: LocalTolerance) -> Floats:
+        """The coverage of the narrowest central interval that holds each target, (N,)."""
+        probability = np.asarray(self.distribution(tolerance).cdf(self.y))
+        # rounding may put a probability just above 1
+        return np.clip(np.abs(2 * probability - 1), 0.0, 1.0)
+
     def thinned(self, seed: int) -> "HeldOutEvidence":
         """A random subset where there are many rows."""
         if len(self.y) <= _ROWS:
@@ -118,6 +134,18 @@ def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:
     # in a dense cloud of few features a small step is many widths, and yet not far
     saturating = -np.expm1(-beyond / max(BEYOND_GROWTH, growth.extent_))
     return np.log1p(values.clip(0.0, LARGEST_GROWTH)), FARTHEST_TARGET * saturating
+
+
+def unlike_usual(growth: Floats) -> Floats:
+    """How far rows count as unlike the training rows, from 0 to 1; (N,).
+
+    ``growth`` is h. 0 up to half-way between the median distance of a training row and their 95 %
+    quantile, 1 beyond that quantile.
+
+    >>> unlike_usual(np.log1p([0.0, 0.5, 0.75, 1.0, 9.0]))
+    array([0. , 0. , 0.5, 1. , 1. ])
+    """
+    return np.asarray(np.clip(2 * np.expm1(growth) - 1, 0.0, 1.0))
 
 
 def choose_tolerance(usual: HeldOutEvidence, shifted: Sequence[HeldOutEvidence]) -> LocalTolerance:

@@ -53,6 +53,7 @@ from accord.portfolio.local import (
     growth_of,
     learn_blanks,
     relevant,
+    unlike_usual,
 )
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
@@ -86,12 +87,13 @@ _EVIDENCE = ("held_out_", "judged_", "shifted_")
 class PortfolioRegressor(DistributionalRegressor):
     """The sharp default: several kinds of models, chosen and calibrated on rows left out.
 
-    A few recipes (a line; smooth networks; networks on piecewise linear features, with one or five
-    components per row; a Gaussian process; boosted trees; the logarithm of the target) are trained
-    on every fold of the rows. What each says of the rows that it has not seen is calibrated, and a
-    blend is selected greedily by the likelihood of those rows. A local tolerance, chosen on parts
-    of the table that are unlike the rest, widens predictions away from the data. Intervals are by
-    rank: as wide as the held-out rows needed them.
+    A few recipes (lines; curves of each feature, added up; smooth networks; networks on piecewise
+    linear features, with one or five components per row; a Gaussian process; boosted trees; the
+    logarithm of the target) are trained on every fold of the rows. What each says of the rows that
+    it has not seen is calibrated, and a blend is selected greedily by the likelihood of those rows.
+    A local tolerance, chosen on parts of the table that are unlike the rest, widens predictions
+    away from the data. Intervals are by rank: as wide as the held-out rows needed them, and for
+    rows unlike the training rows as wide as the parts that are unlike the rest needed them.
 
     The models of the folds themselves predict, so that what was judged is what is used. Intervals
     follow cross-conformal prediction: whatever the models, an interval of coverage c holds a row
@@ -328,29 +330,50 @@ class PortfolioRegressor(DistributionalRegressor):
         self.tolerance_ = choose_tolerance(
             usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
         )
-        held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
-        # rounding may put a probability just above 1
-        needed = np.clip(np.abs(2 * np.asarray(held_out.cdf(usual.y)) - 1), 0.0, 1.0)
-        self.levels_ = np.sort(needed)
-        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
-        growth = self.growth_.leave_one_out()[used]
-        unusual = growth > self.threshold_
-        self.held_out_ = HeldOut(used, self._finished(held_out, needed), growth, unusual)
+        self._rank(used, parts, usual, shifted)
+
+    def _rank(
+        self,
+        used: Indices,
+        parts: Sequence[Part],
+        usual: HeldOutEvidence,
+        shifted: Sequence[tuple[Indices, HeldOutEvidence]],
+    ) -> None:
+        """Sets the levels of intervals, and the held-out rows with levels that others needed."""
+        needed = usual.needed(self.tolerance_)
+        places = [np.empty(0, np.intp), *(rows for rows, _ in shifted)]
+        levels = [np.empty(0), *(part.needed(self.tolerance_) for _, part in shifted)]
+        place, rehearsed = np.concatenate(places), np.concatenate(levels)
+        self.levels_, self.rehearsed_ = np.sort(needed), np.sort(rehearsed)
+        values = self.growth_.leave_one_out()
+        self.threshold_ = float(np.quantile(values, 1 - UNUSUAL_SHARE))
+        growth, dist = values[used], usual.distribution(self.tolerance_)
+        unusual, unlike = growth > self.threshold_, unlike_usual(usual.growth)
+        self.held_out_ = HeldOut(
+            used, self._finished(dist, needed, rehearsed, unlike), growth, unusual
+        )
         self.judged_ = tuple(
             HeldOut(
-                used[own], self._finished(held_out[own], needed[rest]), growth[own], unusual[own]
+                used[own],
+                self._finished(
+                    dist[own], needed[rest], rehearsed[~np.isin(place, used[own])], unlike[own]
+                ),
+                growth[own],
+                unusual[own],
             )
             for own, rest in own_and_rest(used, parts)
         )
         self.shifted_ = self.held_out_
         if shifted:
             rows, part = shifted[0]
-            dist = distribution_of(part.predictions, self.tolerance_, part.growth, part.beyond)
-            others = needed[~np.isin(used, rows)]
-            growth = np.expm1(part.growth)  # back from its logarithm
-            self.shifted_ = HeldOut(
-                rows, self._finished(dist, others), growth, np.ones(len(rows), bool)
+            dist = self._finished(
+                part.distribution(self.tolerance_),
+                needed[~np.isin(used, rows)],
+                rehearsed[~np.isin(place, rows)],
+                unlike_usual(part.growth),
             )
+            growth = np.expm1(part.growth)  # back from its logarithm
+            self.shifted_ = HeldOut(rows, dist, growth, np.ones(len(rows), bool))
 
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
@@ -393,16 +416,24 @@ class PortfolioRegressor(DistributionalRegressor):
     def _answer(self, X: Floats, blanks: Blanks | None = None) -> tuple[Distribution, Bools]:
         growth = self.growth_(X)
         grown, beyond = growth_at(self.growth_, growth)
-        beyond = (self.blanks_ if blanks is None else blanks).added(X, beyond)
-        dist = distribution_of(self._predictions(X), self.tolerance_, grown, beyond)
-        return self._finished(dist, self.levels_), growth > self.threshold_
+        blanks = self.blanks_ if blanks is None else blanks
+        dist = distribution_of(
+            self._predictions(X), self.tolerance_, grown, blanks.added(X, beyond)
+        )
+        unlike = np.maximum(unlike_usual(grown), blanks.found(X).any(axis=1))
+        finished = self._finished(dist, self.levels_, self.rehearsed_, unlike)
+        return finished, growth > self.threshold_
 
-    def _finished(self, dist: Distribution, needed: Floats) -> Distribution:
+    def _finished(
+        self, dist: Distribution, needed: Floats, rehearsed: Floats, unlike: Floats
+    ) -> Distribution:
         """Within the bounds, and with intervals by rank among those that other rows needed."""
         low, high = self.bounds or (None, None)
         return RankCalibrated(
             dist,
             needed,
+            rehearsed=rehearsed,
+            unlike=unlike,
             lower=-np.inf if low is None else low,
             upper=np.inf if high is None else high,
         )

@@ -38,6 +38,7 @@ from accord.portfolio.local import (
     SHIFTED_ROWS,
     UNUSUAL_SHARE,
     Blank,
+    Blanks,
     HeldOutEvidence,
     blanked,
     choose_tolerance,
@@ -46,6 +47,7 @@ from accord.portfolio.local import (
     growth_of,
     learn_blanks,
     relevant,
+    unlike_usual,
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
@@ -95,7 +97,8 @@ class Residuals:
         members_: Networks for the scale of errors, calibrated and weighed.
         growth_: The distance to the held-out rows.
         tolerance_: The local tolerance.
-        levels_: Coverages that held-out rows needed, ascending.
+        levels_, rehearsed_: Coverages that held-out rows needed, and those that were held out
+            because they are unlike the rest; ascending.
         blanks_: How much wider rows are whose features say nothing.
     """
 
@@ -154,9 +157,11 @@ class Residuals:
         ]
         growth = self.growth_(x)
         grown, beyond = self._grown(self.growth_, growth, means.mean(axis=0))
-        beyond = beyond if as_known else self.blanks_.added(x, beyond)
-        dist = distribution_of(predictions, self.tolerance_, grown, beyond)
-        return RankCalibrated(dist, self.levels_), growth > self.threshold_
+        blanks = Blanks() if as_known else self.blanks_
+        dist = distribution_of(predictions, self.tolerance_, grown, blanks.added(x, beyond))
+        unlike = np.maximum(unlike_usual(grown), blanks.found(x).any(axis=1))
+        ranked = RankCalibrated(dist, self.levels_, rehearsed=self.rehearsed_, unlike=unlike)
+        return ranked, growth > self.threshold_
 
     @property
     def proximity_(self) -> Proximity:
@@ -249,9 +254,9 @@ class Residuals:
         self.tolerance_ = choose_tolerance(
             usual.thinned(seed), [part.thinned(seed) for part in shifted]
         )
-        held_out = distribution_of(predictions, self.tolerance_, usual.growth, usual.beyond)
-        # rounding may put a probability just above 1
-        self.levels_ = np.sort(np.clip(np.abs(2 * np.asarray(held_out.cdf(rows.y)) - 1), 0.0, 1.0))
+        self.levels_ = np.sort(usual.needed(self.tolerance_))
+        rehearsed = [np.empty(0), *(part.needed(self.tolerance_) for part in shifted)]
+        self.rehearsed_ = np.sort(np.concatenate(rehearsed))
         self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
 
     def _shifted(
