@@ -14,6 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accord._types import Bools, Floats, Indices
+from accord.trust.search import NearestRows
 
 if TYPE_CHECKING:
     from accord.export import Value
@@ -22,9 +23,6 @@ if TYPE_CHECKING:
 # every row, and a matrix product over all pairs is quicker.
 _TREE_FEATURES = 5.0
 _LEAF_ROWS = 32
-# So few pairs are measured one by one before scikit-learn's search is imported.
-_FEW_PAIRS = 2**18
-_CHUNK = 16_384
 # ε₁: how fast the tolerance grows where nothing can be tested, as a fraction of the targets' range.
 BEYOND_EVIDENCE = 0.02
 _GROWTH_CAP = 20.0
@@ -222,14 +220,12 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         """
         if Z.shape[1] == 0:
             return np.zeros((len(Z), k)), np.tile(np.arange(k), (len(Z), 1))
-        if self._by_tree:
-            distances, rows = self._search.query(Z, k=np.arange(1, k + 1))
-            # at an infinite distance a tree finds no row, and any is as near
-            return distances, np.minimum(rows, len(self.references_) - 1)
-        pairs = [self._nearest_by_product(chunk, k) for chunk in _chunks(Z)]
-        if not pairs:
-            return np.zeros((0, k)), np.zeros((0, k), np.intp)
-        return np.concatenate([one for one, _ in pairs]), np.concatenate([two for _, two in pairs])
+        search = self._search
+        if isinstance(search, NearestRows):
+            return search.query(Z, k)
+        distances, rows = search.query(Z, k=np.arange(1, k + 1))
+        # at an infinite distance a tree finds no row, and any is as near
+        return distances, np.minimum(rows, len(self.references_) - 1)
 
     def _few(self, Z: Floats, k: int, among: Bools) -> tuple[Floats, Indices]:
         """As ``_nearest``, among some of the references, by all their distances."""
@@ -245,31 +241,15 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         return float(variance.sum()) ** 2 <= _TREE_FEATURES * float(np.square(variance).sum())
 
     @cached_property
-    def _search(self) -> Any:
+    def _search(self) -> KDTree | NearestRows:
         """The search structure, built once; a saved model holds the rows only."""
         if self._by_tree:
             return KDTree(self.references_, leafsize=_LEAF_ROWS)
-        from sklearn.neighbors import NearestNeighbors  # slow to import, and few rows do without
-
-        return NearestNeighbors(algorithm="brute").fit(self.references_)
+        return NearestRows(self.references_)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
         return {name: value for name, value in state.items() if name not in ("_search", "_by_tree")}
-
-    def _nearest_by_product(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
-        """Matrix products show which rows are nearest; their distances, to 1e-8 only.
-
-        Hence the distances are taken again by differences: a training row is exactly 0 from itself.
-        """
-        with np.errstate(over="ignore"):  # infinitely far is far enough
-            if len(Z) * len(self.references_) <= _FEW_PAIRS:
-                rows = np.argpartition(cdist(Z, self.references_), k - 1, axis=1)[:, :k]
-            else:
-                rows = self._search.kneighbors(Z, n_neighbors=k, return_distance=False)
-            distances = np.linalg.norm(self.references_[rows] - Z[:, None, :], axis=2)
-        order = np.argsort(distances, axis=1, kind="stable")
-        return np.take_along_axis(distances, order, 1), np.take_along_axis(rows, order, 1)
 
 
 def _lengths_by_feature(apart: Floats) -> Floats:
@@ -280,10 +260,6 @@ def _lengths_by_feature(apart: Floats) -> Floats:
     squares = np.square(np.clip(apart, -_FARTHEST, _FARTHEST))
     length = np.sqrt(squares.sum(axis=2, keepdims=True))
     return np.asarray(squares / np.where(length > 0, length, 1.0))
-
-
-def _chunks(Z: Floats) -> list[Floats]:
-    return [Z[start : start + _CHUNK] for start in range(0, len(Z), _CHUNK)]
 
 
 @final
