@@ -135,10 +135,11 @@ class NearestRows:
         count = np.bincount(row, minlength=len(rows))
         start = np.cumsum(count) - count
         place = np.arange(len(row)) - start[row]
-        squares = np.full((len(rows), count.max(initial=k)), np.inf)
-        squares[row, place] = self._squares(rows, row, which)
-        best = np.argsort(squares, axis=1, kind="stable")[:, :k]
-        return np.sqrt(np.take_along_axis(squares, best, 1)), which[start[:, None] + best]
+        table = np.full((len(rows), count.max()), np.inf)
+        squares = self._squares(rows, row, which)
+        table[row, place] = squares
+        best = start[:, None] + np.argsort(table, axis=1, kind="stable")[:, :k]
+        return np.sqrt(squares[best]), which[best]
 
     def _squares(self, rows: Floats, row: Indices, which: Indices) -> Floats:
         """‖a − x‖² of pairs of a row and a reference, (C,)."""
