@@ -61,6 +61,30 @@ def test_the_averaged_cdf(family: FamilyCase) -> None:
 
 
 @families
+def test_the_averaged_cdf_and_density_themselves(family: FamilyCase) -> None:
+    """As far as they are numbers: of both sides, for narrow, wide and no windows."""
+    z, h, _ = draw(family, 300, seed=5)
+    z, h = np.where(np.arange(300) % 3 == 0, -z, z), np.where(np.arange(300) % 7 == 0, 0.0, h)
+
+    def mean(z: mpf, h: mpf) -> mpf:
+        area = family.mp_area
+        return (area(z + h) - area(z - h)) / (2 * h) if h else family.mp_cdf(z)
+
+    def density(z: mpf, h: mpf) -> mpf:
+        z, h = -abs(z), h or mpf(10) ** -25  # the lower side, where 60 digits are enough
+        return (family.mp_cdf(z + h) - family.mp_cdf(z - h)) / (2 * h)
+
+    value, slope = standard(family).mean_cdf_and_pdf(*tensors(z, h))
+    for found, expected in ((value, exactly(mean, z, h)), (slope, exactly(density, z, h))):
+        exact = np.exp(expected)
+        np.testing.assert_allclose(
+            np.where(exact > 1e-290, found.numpy(), 0.0),
+            np.where(exact > 1e-290, exact, 0.0),
+            rtol=1e-11,
+        )
+
+
+@families
 def test_the_upper_side_is_the_complement_of_the_lower(family: FamilyCase) -> None:
     z, h = tensors(*draw(family, 300, seed=2)[:2])
     lower, upper = (log_mean_cdf(standard(family), x, h) for x in (z, -z))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from accord import BVMRegressor
 from accord.estimators.tolerance import (
     IN_DISTRIBUTION_SLACK,
     Growth,
@@ -94,3 +95,15 @@ def test_inner_splits_are_of_both_kinds_and_fewer_for_more_rows():
         assert len(np.intersect1d(split.train, split.test)) == 0
         assert len(split.train) + len(split.test) == 200
     assert {split.unusual for split in few} == {True, False}
+
+
+def test_a_growth_is_told_with_the_distribution_or_refused():
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(60, 3))
+    local = BVMRegressor(epochs=2, random_state=0).fit(x, x[:, 0])
+    dist, growth = local.predict_dist_and_growth(2 * x)
+    np.testing.assert_array_equal(growth, local.growth_(2 * x))
+    np.testing.assert_array_equal(dist.std, local.predict_dist(2 * x).std)
+    constant = BVMRegressor(tolerance=0.1, epochs=2, random_state=0).fit(x, x[:, 0])
+    with pytest.raises(ValueError, match=r"needs tolerance='local', got 0.1. Use predict_dist"):
+        constant.predict_dist_and_growth(x)

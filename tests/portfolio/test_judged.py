@@ -8,6 +8,7 @@ import pytest
 from accord.distributions import Distribution, Normal
 from accord.estimators import BVMRegressor, DeepEnsembleRegressor, DistributionalRegressor
 from accord.portfolio import JudgedModel
+from accord.trust import Growth
 
 N = 60
 rng = np.random.default_rng(0)
@@ -47,6 +48,26 @@ def test_the_unusual_rows_are_the_farthest_and_predicted_without_each_other() ->
     assert set(range(54, 60)) <= set(model.shifted_.rows)
     far = np.isin(model.shifted_.rows, range(54, 60))
     assert np.min(model.shifted_.dist.std[far]) > 40
+
+
+def test_an_estimator_that_knows_distances_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = JudgedModel(BVMRegressor(epochs=2, random_state=0), random_state=0).fit(X, Y)
+    new = 2 * np.random.default_rng(1).normal(size=(30, 2))
+    expected, unusual = model.predict_dist(new), model.is_unusual(new)
+    asked = []
+    search = Growth.__call__
+
+    def counted(growth: Growth, x: Any) -> Any:
+        asked.append(len(x))
+        return search(growth, x)
+
+    monkeypatch.setattr(Growth, "__call__", counted)
+    dist, flags = model.answer(new)
+    assert asked == [30]
+    np.testing.assert_array_equal(dist.mean, expected.mean)
+    np.testing.assert_array_equal(dist.interval(0.9), expected.interval(0.9))
+    np.testing.assert_array_equal(flags, unusual)
+    assert 0 < flags.sum() < 30
 
 
 def test_groups_are_held_out_together() -> None:

@@ -72,3 +72,13 @@ def test_a_table_on_standard_output(capfdbinary: pytest.CaptureFixture[bytes]) -
     with atomic_output("-") as part, TableWriter(part) as writer:
         writer.write(pa.table({"a": [1, 2]}))
     assert capfdbinary.readouterr().out == b'"a"\n1\n2\n'
+
+
+def test_numbers_that_do_not_repeat_get_no_dictionary(tmp_path: Path) -> None:
+    table = pa.table({"town": ["a", "b"] * 500, "mean": np.random.default_rng(0).normal(size=1000)})
+    with TableWriter(tmp_path / "out.parquet") as writer:
+        writer.write(table)
+    assert pq.read_table(tmp_path / "out.parquet").equals(table)
+    group = pq.ParquetFile(tmp_path / "out.parquet").metadata.row_group(0)
+    dictionaries = [group.column(place).has_dictionary_page for place in range(2)]
+    assert dictionaries == [True, False]

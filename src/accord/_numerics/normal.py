@@ -17,6 +17,8 @@ LOG_SQRT_PI = 0.5 * math.log(math.pi)
 LOG_SQRT_2PI = 0.5 * math.log(2 * math.pi)
 TWO_OVER_SQRT_PI = 2 / math.sqrt(math.pi)
 
+SQRT_HALF = math.sqrt(0.5)
+PEAK = math.exp(-LOG_SQRT_2PI)
 NARROW = 0.04  # up to this h and 2zh, four terms of the series reach 1e-16
 UNDERFLOW = 27.0  # erfc(27) and exp(−27²) are below the smallest normal double
 
@@ -175,6 +177,38 @@ def _excess_ratio(v: Tensor) -> Tensor:
     return u * series
 
 
+# Up to this h, and this |z|h, five terms of the series reach 1e-15.
+_SHORT_WINDOW, _SHORT_STEP = 0.1, 0.3
+# Below it T(v) has lost digits.
+_FAR_TAIL = -6.0
+
+
+def _mean_over_window(z: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+    """Means of Φ and φ over z ± h, from that over −|z| ± h: ∫Φ(u) du = u Φ(u) + φ(u)."""
+    area, mass, lower = torch.zeros_like(z), torch.zeros_like(z), -z.abs()
+    for bound, side in ((lower + h, 1), (lower - h, -1)):
+        below = torch.erfc(-SQRT_HALF * bound).mul_(0.5)
+        mass.add_(below, alpha=side)
+        area.add_((bound * bound).mul_(-0.5).exp_().mul_(PEAK).addcmul_(bound, below), alpha=side)
+    width = 2 * h
+    mean = area.div_(width)
+    return torch.where(z > 0, 1 - mean, mean), mass.div_(width)
+
+
+def _mean_by_series(z: Tensor, h: Tensor, cdf: Tensor, pdf: Tensor) -> tuple[Tensor, Tensor]:
+    """Φ − φ Σ_k He_{2k−1}(z) h^{2k}/(2k+1)! and φ (1 + Σ_k He_{2k}(z) h^{2k}/(2k+1)!)."""
+    w, v = z * h, h * h
+    even, odd = torch.ones_like(w), w
+    below, beside = torch.zeros_like(w), torch.ones_like(w)
+    for k in range(1, 6):
+        share = 1 / math.factorial(2 * k + 1)
+        below = below.add_(odd, alpha=share)
+        even = (w * odd).addcmul_(v, even, value=1 - 2 * k)
+        beside = beside.add_(even, alpha=share)
+        odd = (w * even).addcmul_(v, odd, value=-2 * k)
+    return torch.addcmul(cdf, pdf, below.mul_(h), value=-1), beside.mul_(pdf)
+
+
 @final
 class NormalFamily(StandardFamily):
     """The standard normal family."""
@@ -188,10 +222,10 @@ class NormalFamily(StandardFamily):
         return -0.5 * z * z - LOG_SQRT_2PI
 
     def pdf(self, z: Tensor) -> Tensor:
-        return (z * z).mul_(-0.5).exp_().mul_(math.exp(-LOG_SQRT_2PI))
+        return (z * z).mul_(-0.5).exp_().mul_(PEAK)
 
     def cdf(self, z: Tensor) -> Tensor:
-        return 0.5 * torch.erfc(-math.sqrt(0.5) * z)
+        return 0.5 * torch.erfc(-SQRT_HALF * z)
 
     def quantile(self, p: Tensor) -> Tensor:
         z: Tensor = torch.special.ndtri(p)
@@ -203,6 +237,25 @@ class NormalFamily(StandardFamily):
         value = torch.log(area / (2 * h))
         value = replaced(value, _is_narrow(z, h), self._log_taylor, z, h)
         return replaced(value, b < -8.0, self._log_far, z, h)
+
+    def mean_cdf_and_pdf(self, z: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
+        """By ∫Φ and ∫φ over the window where it is wide, else by their Taylor series in h.
+
+        Where a mean is far down the tail, its logarithm is computed.
+        """
+        mean, density = self.cdf(z), self.pdf(z)
+        spread = torch.nonzero(h.reshape(-1) > 0).squeeze(-1)
+        if not len(spread):
+            return mean, density
+        x, w = (t.expand_as(z).reshape(-1)[spread] for t in (z, h))
+        smooth, height = mean.view(-1)[spread], density.view(-1)[spread]
+        wide = (w > _SHORT_WINDOW) | (x.abs() * w > _SHORT_STEP)
+        amend((smooth, height), wide, _mean_over_window, x, w)
+        amend((smooth, height), ~wide, _mean_by_series, x, w, smooth, height)
+        far = x + w < _FAR_TAIL
+        amend((smooth,), far, lambda *x: (torch.exp(self.log_mean_lower(*x)),), x, w)
+        mean.view(-1)[spread], density.view(-1)[spread] = smooth, height
+        return mean, density
 
     def _log_taylor(self, z: Tensor, h: Tensor) -> Tensor:
         return torch.log(self.cdf(z) + torch.exp(self.log_pdf(z)) * _normal_series(z, h))

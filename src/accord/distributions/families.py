@@ -32,6 +32,7 @@ from accord.distributions.batch import (
     TensorMap,
     Values,
     abridged,
+    broadcast,
     to_floats,
     to_tensors,
     torch_generator,
@@ -162,6 +163,13 @@ class LocationScale(Smoothable):
     def _log_mean_tail(self, value: Tensor, half_width: Tensor, sign: Tensor) -> Tensor:
         z = sign * self._standard(value)
         return log_mean_cdf(self._family, z, half_width / self._scale)
+
+    def _mean_tail_and_density(
+        self, value: Tensor, half_width: Tensor, sign: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        z, h = broadcast(self._standard(value).mul_(sign), half_width / self._scale)
+        tail, density = self._family.mean_cdf_and_pdf(z, h)
+        return tail, density.div_(self._scale)
 
     def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
         z, s = self._standard(center), self._scale

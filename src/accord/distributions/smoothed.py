@@ -45,6 +45,13 @@ class Smoothable(Distribution):
     def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
         """log of the mean of P(lower + u ≤ Y ≤ upper + u) over |u| ≤ window; finite bounds."""
 
+    def _mean_tail_and_density(
+        self, value: Tensor, half_width: Tensor, sign: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The mean of P(Y ≤ v), or P(Y ≥ v), over |v − value| ≤ half_width, and of the density."""
+        tail = self._log_mean_tail(value, half_width, sign).exp()
+        return tail, self._log_smoothed_prob(value, half_width).exp()
+
 
 @final
 class Smoothed(Wrapped):
@@ -155,6 +162,9 @@ class Smoothed(Wrapped):
 
     def _from_uniforms(self, u: Tensor) -> Tensor:
         return self._base._from_uniforms(u[:, 1:]) + (2 * u[:, :1] - 1) * self._tolerance
+
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        return self._base._mean_tail_and_density(value, self._tolerance, sign)
 
     def _log_prob(self, value: Tensor) -> Tensor:
         return self._base._log_smoothed_prob(value, self._tolerance)

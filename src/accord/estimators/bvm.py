@@ -266,20 +266,36 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
             parameters, x, self._heads, scalings, activation=self.activation, device=self.device
         )
 
-    def _predictive(self, X: Floats) -> Distribution:
+    def predict_dist_and_growth(self, X: Any) -> tuple[Distribution, Floats]:
+        """The predictive distribution of each row, and how far it lies from the training rows.
+
+        The second is g of a local tolerance, before it is cut off at 0, from the one search that
+        the first takes (:class:`accord.trust.Growth`); other tolerances have none.
+
+        **Shape**: (N,), or (N, T) if fitted on several outputs, and (N,).
+        """
+        rows = self._checked(X)
+        if self.growth_ is None:
+            raise ValueError(
+                f"a growth needs tolerance='local', got {self.tolerance!r}. Use predict_dist."
+            )
+        growth = self.growth_(rows)
+        return self._predictive(rows, growth), growth
+
+    def _predictive(self, X: Floats, growth: Floats | None = None) -> Distribution:
         scalings = self._x_scaling, self._y_scaling
         mean, std = self._member_moments(self.parameters_, X, scalings)
         if self.predictive == "model" or self.rule_center_.size:
             return self._agreeing(mean, std)
-        eps = self._half_width(X, mean, std)
+        eps = self._half_width(X, mean, std, growth)
         if isinstance(self.tolerance, str) and self.tolerance in CHOICES:
             std = softened(std, eps)
         return self._agreeing(mean, std, eps)
 
-    def _half_width(self, X: Floats, mean: Floats, std: Floats) -> Floats:
+    def _half_width(self, X: Floats, mean: Floats, std: Floats, growth: Floats | None) -> Floats:
         """The tolerance at each row in target units, broadcastable to (M, N, T)."""
         if self.growth_ is None:
             return self._constant_half_width(mean)
         half_width, kappa = np.atleast_1d(self.tolerance_), self.relative_tolerance_
         rule = ToleranceRule(half_width, self.target_range_, self.growth_, kappa)
-        return rule.at(self.growth_(X), mean, std)
+        return rule.at(self.growth_(X) if growth is None else growth, mean, std)

@@ -17,10 +17,15 @@ from sklearn.base import clone
 from accord._progress import Progress, silent
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.estimators import DistributionalRegressor, fit_together, target_knowledge
+from accord.estimators import (
+    BVMRegressor,
+    DistributionalRegressor,
+    fit_together,
+    target_knowledge,
+)
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, unusual_part
-from accord.portfolio.local import REFERENCES, UNUSUAL_SHARE, Blanks
+from accord.portfolio.local import UNUSUAL_SHARE, Blanks
 from accord.training import EpochReport
 from accord.trust import Growth, Proximity
 
@@ -94,7 +99,9 @@ class JudgedModel:
             listener=_reporting(progress),
         )
         self.estimator_: DistributionalRegressor = models[0]
-        self.growth_ = Growth().fit(X, max_references=REFERENCES)
+        own = getattr(self.estimator_, "growth_", None)
+        # an estimator that knows distances itself is asked once for both
+        self.growth_: Growth = Growth().fit(X) if own is None else own
         growth = self.growth_.leave_one_out()
         self.threshold_ = float(np.quantile(growth, 1 - UNUSUAL_SHARE))
         unusual = np.asarray(growth > self.threshold_)
@@ -104,7 +111,7 @@ class JudgedModel:
             if len(rows := part.test[measured[part.test]])
         )
         far = parts[-1]
-        away = Growth().fit(X[far.train], max_references=REFERENCES)(X[far.test])
+        away = Growth().fit(X[far.train])(X[far.test])
         self.shifted_ = _asked(models[-1], X, far.test, away, unusual)
         self._describe(y, clock.perf_counter() - start)
         progress(1.0, "Training")
@@ -129,6 +136,10 @@ class JudgedModel:
 
         **Shape**: X (N, d) → (N,) each.
         """
+        model = self.estimator_
+        if isinstance(model, BVMRegressor) and model.growth_ is self.growth_:
+            dist, growth = model.predict_dist_and_growth(X)
+            return dist, growth > self.threshold_
         return self.predict_dist(X), self.is_unusual(X)
 
     def answer_as_known(self, X: Floats) -> Distribution:

@@ -37,8 +37,6 @@ from accord.portfolio.components import mean_score
 from accord.splits import groups_of_copies
 from accord.trust import Growth
 
-# Rows among which neighbours are sought.
-REFERENCES = 5_000
 # A row is called unusual if fewer than this share of the training rows lie as far from the others.
 UNUSUAL_SHARE = 0.05
 # Where shifted parts say how wide unusual rows must be, they need some rows.
@@ -120,12 +118,7 @@ class HeldOutEvidence:
 
 def growth_of(x: Floats, y: Floats, feature_weight: Floats) -> Growth:
     """Distance to some rows, of which copies count once; (N, d), (N,) and (d,)."""
-    return Growth().fit(
-        x,
-        feature_weight=feature_weight,
-        copies=groups_of_copies(x, y),
-        max_references=REFERENCES,
-    )
+    return Growth().fit(x, feature_weight=feature_weight, copies=groups_of_copies(x, y))
 
 
 def growth_at(growth: Growth, values: Floats) -> tuple[Floats, Floats]:

@@ -370,7 +370,9 @@ class TableWriter:
     def _open(self, schema: pa.Schema) -> Any:
         self._sink = pa.OSFile(str(self._path), "wb")
         if self._path.suffix.lower() == ".parquet":
-            return pq.ParquetWriter(self._sink, schema)
+            # predictions do not repeat: a dictionary of them takes longer than all else, and room
+            repeated = [f.name for f in schema if not pa.types.is_floating(f.type)]
+            return pq.ParquetWriter(self._sink, schema, use_dictionary=repeated or False)
         options = pacsv.WriteOptions(quoting_style="needed")
         return pacsv.CSVWriter(self._sink, schema, write_options=options)
 

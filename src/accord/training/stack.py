@@ -28,7 +28,7 @@ ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu", "silu", "tanh")
 # Rows of a product in prediction with single precision. One row takes the time of so many.
 BLOCK_ROWS = 32
 # Rows predicted at a time, over all members: hidden activations then stay in the processor's cache.
-_CHUNK_VALUES = 2**21
+_CHUNK_VALUES = 2**18
 # The same for one member, in single precision.
 _BLOCK_VALUES = 2**17
 

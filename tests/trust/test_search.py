@@ -1,0 +1,84 @@
+"""The nearest rows by products in single precision: the same as by all distances."""
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+from scipy.spatial.distance import cdist
+
+from accord.trust.search import NearestRows
+
+Rows = NDArray[np.float64]
+RNG = np.random.default_rng(0)
+
+
+def outlying(n: int, d: int) -> Rows:
+    """One row in twenty lies a thousand times as far out as the others."""
+    return RNG.normal(size=(n, d)) * np.where(np.arange(n) % 20 == 0, 1e3, 1.0)[:, None]
+
+
+CASES: dict[str, Callable[[], tuple[Rows, Rows, int]]] = {
+    "plain": lambda: (RNG.normal(size=(3000, 10)), RNG.normal(size=(700, 10)), 5),
+    "one feature": lambda: (RNG.normal(size=(2000, 1)), RNG.normal(size=(300, 1)), 6),
+    "many features": lambda: (RNG.normal(size=(700, 300)), RNG.normal(size=(90, 300)), 5),
+    "two references": lambda: (RNG.normal(size=(2, 8)), RNG.normal(size=(20, 8)), 2),
+    "fewer than groups": lambda: (RNG.normal(size=(30, 8)), RNG.normal(size=(20, 8)), 7),
+    "all of them": lambda: (RNG.normal(size=(30, 8)), RNG.normal(size=(20, 8)), 30),
+    "more than groups": lambda: (RNG.normal(size=(200, 8)), RNG.normal(size=(20, 8)), 60),
+    "outlying references": lambda: (outlying(900, 6), RNG.normal(size=(100, 6)), 5),
+    "far away": lambda: (RNG.normal(size=(900, 6)), 1e5 * RNG.normal(size=(100, 6)), 5),
+    "some far away": lambda: (RNG.normal(size=(900, 6)), 1e3 * outlying(100, 6), 5),
+    # single precision cannot tell any of these apart
+    "crowded": lambda: (
+        500 + 1e-5 * RNG.normal(size=(900, 6)),
+        500 + 1e-5 * RNG.normal(size=(100, 6)),
+        5,
+    ),
+    "tiny": lambda: (1e-30 * RNG.normal(size=(900, 6)), 1e-30 * RNG.normal(size=(100, 6)), 5),
+    "huge": lambda: (1e30 * RNG.normal(size=(900, 6)), 1e30 * RNG.normal(size=(100, 6)), 5),
+    "all at 0": lambda: (np.zeros((900, 6)), RNG.normal(size=(100, 6)), 5),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_the_same_as_by_all_distances(name: str) -> None:
+    references, rows, k = CASES[name]()
+    distances, found = NearestRows(references).query(rows, k)
+    pairs = cdist(rows, references)
+    np.testing.assert_allclose(distances, np.sort(pairs, axis=1)[:, :k], rtol=1e-12)
+    np.testing.assert_allclose(np.take_along_axis(pairs, found, 1), distances, rtol=1e-12)
+    assert all(len(set(row)) == k for row in found)
+
+
+def test_of_equal_rows_the_first_are_found() -> None:
+    references = np.repeat(RNG.normal(size=(7, 4)), 100, axis=0)[RNG.permutation(700)]
+    distances, found = NearestRows(references).query(references[:50], 5)
+    same = np.all(references[:50, None] == references[None], axis=2)
+    np.testing.assert_array_equal(found, [np.flatnonzero(row)[:5] for row in same])
+    assert np.all(distances == 0)
+
+
+def test_infinitely_far_is_as_near_to_any_row() -> None:
+    distances, found = NearestRows(RNG.normal(size=(60, 3))).query(np.full((2, 3), 1e200), 4)
+    assert np.all(np.isinf(distances))
+    assert np.all((found >= 0) & (found < 60))
+
+
+def test_no_rows_are_answered_by_none() -> None:
+    distances, found = NearestRows(RNG.normal(size=(60, 3))).query(np.zeros((0, 3)), 4)
+    assert distances.shape == found.shape == (0, 4)
+
+
+def test_products_of_lower_precision_only_leave_more_to_measure() -> None:
+    references, rows, k = CASES["plain"]()
+    expected = NearestRows(references).query(rows, k)
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("medium")
+    try:
+        found = NearestRows(references).query(rows, k)
+    finally:
+        torch.set_float32_matmul_precision(before)
+    np.testing.assert_array_equal(found[1], expected[1])
+    np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
