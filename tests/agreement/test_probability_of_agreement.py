@@ -307,7 +307,7 @@ def test_draws_in_blocks_are_the_draws_at_once(monkeypatch) -> None:
     draws = np.random.default_rng(0).normal(MU, SIGMA, size=(100, 3))
     sides = draws, Normal(T, 0.2), Within([0.1, 0.5, 0.9])
     together = probability_of_agreement(*sides)
-    monkeypatch.setattr("accord.agreement.monte_carlo._BLOCK", 150)  # one row at a time
+    monkeypatch.setattr("accord.agreement.routes._BLOCK", 150)  # one row at a time
     apart = probability_of_agreement(*sides)
     np.testing.assert_allclose(apart.probability, together.probability, rtol=1e-14)
 

@@ -1,6 +1,5 @@
 """Log-probabilities of intervals that hold in the tails: the base on which everything stands."""
 
-from accord._numerics.counting import log_at_least
 from accord._numerics.family import (
     StandardFamily,
     family_named,
@@ -17,6 +16,7 @@ from accord._numerics.interval import (
     agreement_loss,
     agreement_slopes,
     log_agreement,
+    log_at_least,
     log_between,
     log_within,
 )

@@ -22,8 +22,15 @@ from accord.agreement.boolean import Predicate, to_array
 from accord.agreement.closed_form import Pair, pair_of
 from accord.agreement.dataset_rules import DatasetRule, log_overall_agreement
 from accord.agreement.joint_rules import AllWithin, EachOutput, JointRule
-from accord.agreement.monte_carlo import Sampling
-from accord.agreement.routes import Method, NoRoute, Options, Result, Route, log_agreement_by_row
+from accord.agreement.routes import (
+    Method,
+    NoRoute,
+    Options,
+    Result,
+    Route,
+    Sampling,
+    log_agreement_by_row,
+)
 from accord.agreement.rules import Rule, Within, as_rule
 from accord.agreement.tracing import binomial_error
 from accord.distributions import (

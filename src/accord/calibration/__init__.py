@@ -1,8 +1,12 @@
 """Recalibration after training, on held-out rows: scaled, reshaped, relearned, or by rank."""
 
-from accord.calibration.calibrator import Calibrator, IsotonicCalibration, VarianceScaling
+from accord.calibration.calibrators import (
+    Calibrator,
+    ExtraLayers,
+    IsotonicCalibration,
+    VarianceScaling,
+)
 from accord.calibration.conformal import Conformal, LikelihoodRatio
-from accord.calibration.layers import ExtraLayers
 from accord.calibration.recalibrated import Recalibrated
 
 __all__ = [

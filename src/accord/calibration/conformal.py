@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_array, check_is_fitted
 
 from accord._checks import check_finite, check_positive
 from accord._types import Floats
-from accord.calibration.calibrator import Calibrator, checked_outputs, checked_targets, moments_of
+from accord.calibration.calibrators import Calibrator, checked_outputs, checked_targets, moments_of
 from accord.distributions import (
     ConformalPredictive,
     Decomposed,

@@ -18,9 +18,13 @@ from sklearn.utils.validation import (
 
 from accord._checks import check_choice, check_count, check_probability
 from accord._types import Floats, Indices
-from accord.calibration.calibrator import Calibrator, IsotonicCalibration, VarianceScaling
+from accord.calibration.calibrators import (
+    Calibrator,
+    ExtraLayers,
+    IsotonicCalibration,
+    VarianceScaling,
+)
 from accord.calibration.conformal import Conformal, LikelihoodRatio
-from accord.calibration.layers import ExtraLayers
 from accord.distributions import Distribution, concatenated, predictive_of
 from accord.estimators import DistributionalRegressor, fit_together, target_names
 

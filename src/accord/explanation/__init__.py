@@ -1,6 +1,6 @@
 """Receipts: where the uncertainty of a row comes from, and what would narrow it."""
 
-from accord.explanation.explain import Cells, Unknown, explain
+from accord.explanation.explain import Cells, Columns, Unknown, explain
 from accord.explanation.receipts import (
     Attribution,
     Parts,
@@ -11,7 +11,6 @@ from accord.explanation.receipts import (
     unlike_gap,
     unlike_number,
 )
-from accord.explanation.shapley import Columns
 
 __all__ = [
     "Attribution",

@@ -16,7 +16,15 @@ from accord.export.graph import (
     state,
     states,
 )
-from accord.export.mixture import CurveGroup, MixtureGraph
+from accord.export.mixture import (
+    CurveGroup,
+    MixtureGraph,
+    affine,
+    by_row,
+    heads,
+    network_outputs,
+    sigmoid,
+)
 from accord.export.model import (
     Description,
     GraphAnswer,
@@ -27,7 +35,6 @@ from accord.export.model import (
     read_description,
     write,
 )
-from accord.export.networks import affine, by_row, heads, network_outputs, sigmoid
 
 __all__ = [
     "NORMAL",

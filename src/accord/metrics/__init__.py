@@ -21,8 +21,17 @@ from accord.metrics.calibration import (
 from accord.metrics.catalogue import METRICS, Case, Metric, summary
 from accord.metrics.inputs import as_array, check_enough_rows, finite, predictive, targets
 from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
-from accord.metrics.points import mae, r2, rmse, squared_error
-from accord.metrics.scores import agreement, crps, gaussian_nll, nll, pinball
+from accord.metrics.scores import (
+    agreement,
+    crps,
+    gaussian_nll,
+    mae,
+    nll,
+    pinball,
+    r2,
+    rmse,
+    squared_error,
+)
 
 __all__ = [
     "METRICS",

@@ -15,8 +15,7 @@ from accord.distributions import Distribution
 from accord.metrics.calibration import MINIMUM_ROWS, ece, ence, mce
 from accord.metrics.inputs import as_array, predictive, row_weights, targets
 from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
-from accord.metrics.points import mae, r2, rmse
-from accord.metrics.scores import crps, gaussian_nll, nll
+from accord.metrics.scores import crps, gaussian_nll, mae, nll, r2, rmse
 
 __all__ = ["METRICS", "Case", "Metric", "summary"]
 

@@ -20,8 +20,7 @@ from numpy.typing import ArrayLike
 from accord.distributions import Distribution, predictive_of
 from accord.metrics.calibration import ece, ence, mce
 from accord.metrics.intervals import coverage, interval_score
-from accord.metrics.points import mae, r2, rmse
-from accord.metrics.scores import agreement, crps, gaussian_nll, nll
+from accord.metrics.scores import agreement, crps, gaussian_nll, mae, nll, r2, rmse
 
 __all__ = [
     "DistributionScorer",

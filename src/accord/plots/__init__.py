@@ -16,13 +16,22 @@ from accord.plots.calibration import (
     pit_histogram,
     reliability_diagram,
 )
-from accord.plots.columns import dependence_curve, residuals
-from accord.plots.comparison import metric_by_method, trade_off
-from accord.plots.envelopes import envelope, series_envelope
+from accord.plots.comparison import (
+    ToleranceCurveLike,
+    metric_by_method,
+    tolerance_curve,
+    trade_off,
+    training_curves,
+)
+from accord.plots.envelopes import dependence_curve, envelope, residuals, series_envelope
 from accord.plots.figures import figure, save, to_png, to_svg
-from accord.plots.fitting import ToleranceCurveLike, tolerance_curve, training_curves
-from accord.plots.models import Evidence, evidence_figure, plot_model
-from accord.plots.predictions import sorted_predictions, uncertainty_split
+from accord.plots.predictions import (
+    Evidence,
+    evidence_figure,
+    plot_model,
+    sorted_predictions,
+    uncertainty_split,
+)
 from accord.plots.style import PALETTE, ink, legend, method_look
 
 __all__ = [

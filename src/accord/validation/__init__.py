@@ -36,8 +36,14 @@ from accord.validation.errors import (
     reliability,
     squared_error,
 )
-from accord.validation.ratio import BVMRatio, bayes_factor, bvm_ratio, joint_log_agreement
-from accord.validation.sequential import coverage_log_evidence, coverage_sequence
+from accord.validation.evidence import (
+    BVMRatio,
+    bayes_factor,
+    bvm_ratio,
+    coverage_log_evidence,
+    coverage_sequence,
+    joint_log_agreement,
+)
 
 __all__ = [
     "Agreement",
