@@ -4,11 +4,11 @@ import math
 
 import numpy as np
 import pytest
-import torch
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
-from accord.portfolio.gaussian_process import GaussianProcess, _negative_log_evidence
+from accord._types import Floats
+from accord.portfolio.gaussian_process import GaussianProcess, negative_log_evidence
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(60, 3)), 2 * RNG.normal(size=(25, 3))
@@ -48,11 +48,42 @@ def test_more_rows_than_are_multiplied_at_a_time() -> None:
     np.testing.assert_allclose(std, np.sqrt(latent**2 + NOISE), rtol=1e-6)
 
 
+def log_parameters(lengths: Floats) -> Floats:
+    return np.log([*lengths, AMPLITUDE, NOISE])
+
+
 def test_evidence() -> None:
-    log_parameters = torch.as_tensor(np.log([*LENGTHS, AMPLITUDE, NOISE]))
-    found = _negative_log_evidence(torch.as_tensor(X), torch.as_tensor(Z), log_parameters)
+    found, _ = negative_log_evidence(X, Z, log_parameters(LENGTHS))
     expected = -peer().fit(X, Z).log_marginal_likelihood_value_
-    assert found.item() + 30 * math.log(2 * math.pi) == pytest.approx(expected, rel=1e-8)
+    assert found + 30 * math.log(2 * math.pi) == pytest.approx(expected, rel=1e-8)
+
+
+def test_slope_of_the_evidence_by_lengths_and_amplitude() -> None:
+    # scikit-learn knows no slope by alpha, and its jitter does not grow with the amplitude
+    fitted = peer().fit(X, Z)
+    theta = fitted.kernel_.theta
+    _, expected = fitted.log_marginal_likelihood(theta, eval_gradient=True)
+    _, slope = negative_log_evidence(X, Z, log_parameters(LENGTHS))
+    np.testing.assert_allclose(slope[:3], -expected[1:], rtol=1e-8)
+    assert slope[3] == pytest.approx(-expected[0], rel=1e-3)
+
+
+@pytest.mark.parametrize("lengths", [LENGTHS, np.array([1.7])], ids=["each", "shared"])
+def test_slope_of_the_evidence_against_differences(lengths: Floats) -> None:
+    at, step = log_parameters(lengths), 1e-5
+    _, slope = negative_log_evidence(X, Z, at)
+    for place, unit in enumerate(np.eye(len(at))):
+        above, below = (negative_log_evidence(X, Z, at + s * step * unit)[0] for s in (1, -1))
+        assert slope[place] == pytest.approx((above - below) / (2 * step), rel=1e-5, abs=1e-5)
+
+
+def test_slope_of_the_evidence_of_rows_at_the_same_place() -> None:
+    # where the distance is 0 it has no slope, but its square has
+    x, z = np.repeat(X, 2, axis=0), np.repeat(Z, 2)
+    at, step = log_parameters(LENGTHS), 1e-5
+    _, slope = negative_log_evidence(x, z, at)
+    above, below = (negative_log_evidence(x, z, at + s * step * np.eye(5)[0])[0] for s in (1, -1))
+    assert slope[0] == pytest.approx((above - below) / (2 * step), rel=1e-5)
 
 
 def test_the_kernel_that_is_learnt_tells_features_apart() -> None:

@@ -20,8 +20,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.linalg import LinAlgError
 from scipy.special import ndtri
-from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
 
 from accord._types import Bools, Floats, Indices
 from accord.portfolio.components import bounded_below

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
-from torch.linalg import LinAlgError  # type: ignore[attr-defined]  # public, but not listed
+from numpy.linalg import LinAlgError
 
 from accord._code import code_digest
 from accord._types import Floats, Indices
