@@ -43,6 +43,7 @@ class JudgedModel:
         judged_: For each fold, predictions of its rows by a copy trained on the other folds.
         shifted_: Predictions of the most unusual rows by a copy that had seen none of them.
         leaderboard_: The estimator with its out-of-fold NLL.
+        rows_seen_: Rows that it has learnt from.
         proximity_: Distance to the training rows.
         notes_: What was done, in sentences.
         blanks_: None: what is not known widens nothing.
@@ -94,6 +95,7 @@ class JudgedModel:
             listener=_reporting(progress),
         )
         self.estimator_: DistributionalRegressor = models[0]
+        self.rows_seen_ = len(y)
         self.growth_ = Growth().fit(X, max_references=REFERENCES)
         growth = self.growth_.leave_one_out()
         self.threshold_ = float(np.quantile(growth, 1 - UNUSUAL_SHARE))

@@ -29,6 +29,8 @@ from accord.training.tasks import (
 # A member whose loss or weights stop being finite is trained again, at most this often.
 _MAX_RESTARTS = 3
 _RESTART_FACTOR = 0.1
+# Between two states of a training that are kept.
+_KEEP_SECONDS = 60.0
 # torch has no error of its own for memory on the CPU.
 _MEMORY = re.compile("allocate|out of memory|storage size", re.IGNORECASE)
 
@@ -76,19 +78,18 @@ def train_on_stream(
     listener: Listener | None = None,
     state: dict[str, Any] | None = None,
     keep: Callable[[dict[str, Any]], None] | None = None,
-    every: float = 60.0,
 ) -> list[Trained]:
     """Train all members as one stack on rows that come in chunks, one for each epoch.
 
-    ``keep`` is given the state of training at most once in so many seconds; with one of these
-    ``state`` the same call goes on from it, to the bit where it would have been. Members that
-    diverge are an error, as there is no way back in a stream.
+    ``keep`` is given the state of training now and then; with it as ``state`` the same call goes
+    on from there, and ends at the same bits. Members that diverge are an error: there is no way
+    back in a stream.
     """
     kept_at = time.monotonic()
 
     def after_epoch(loop: Loop) -> None:
         nonlocal kept_at
-        if keep is not None and time.monotonic() - kept_at >= every:
+        if keep is not None and time.monotonic() - kept_at >= _KEEP_SECONDS:
             keep(loop.state)
             kept_at = time.monotonic()
 
