@@ -91,7 +91,9 @@ def test_a_model_learns_from_a_sample_of_a_folder(tmp_path: Path) -> None:
         pd.DataFrame({"x": x, "who": random.integers(0, 9, 300), "y": 2 * x}).to_parquet(
             tmp_path / f"{part}.parquet"
         )
-    model = accord.TableRegressor(effort="quick", group="who", max_rows=200, random_state=0)
+    model = accord.TableRegressor(
+        effort="quick", group="who", max_rows=200, passes=0, random_state=0
+    )
     model.fit(tmp_path, "y")
     assert "Of 600 rows, a random sample of 200 is used." in model.notes_
     assert len(model.held_out_.y) == 200

@@ -119,7 +119,14 @@ _ROLES = {
     "--max-rows",
     at_least=20,
     default=1_000_000,
-    about="Of a larger file, train on a random sample of this many rows.",
+    about="Of a larger file, choose and judge models on a random sample of this many rows.",
+)
+@options.count(
+    "--passes",
+    at_least=0,
+    default=1,
+    about="How often the networks that were chosen on a sample are then trained on all rows of the "
+    "file; 0 for the sample alone.",
 )
 @click.option(
     "--resume/--no-resume",
@@ -154,8 +161,8 @@ def fit(
     that have not seen it, and the most unusual rows by models that have seen no rows like them:
     these are the figures in the report. The models that were judged are the ones saved; only a
     --method that is a single ensemble is trained once more, on all rows. Tables may be larger than
-    memory: see --max-rows. If a run is stopped, run the same command again: it continues where it
-    stopped.
+    memory: see --max-rows and --passes. If a run is stopped, run the same command again: it
+    continues where it stopped.
 
     \b
     Examples:

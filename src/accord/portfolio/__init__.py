@@ -6,6 +6,7 @@ from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import Blank, Blanks
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
+from accord.portfolio.streamed import MoreRows, record_type
 
 __all__ = [
     "Blank",
@@ -14,9 +15,11 @@ __all__ = [
     "HeldOutRows",
     "JudgedModel",
     "LeaderboardEntry",
+    "MoreRows",
     "Part",
     "PortfolioRegressor",
     "Residuals",
     "fold_count",
     "random_parts",
+    "record_type",
 ]

@@ -31,6 +31,8 @@ _LARGEST_CHANGE = 5.0
 _ROWS_FOR_THREADS = 5_000
 # The share of the work that goes into shifted parts.
 _SHIFTING = 0.2
+# The share of the rest of a time budget that recipes are tried in, if more rows are to come.
+_TRYING = 0.5
 
 
 @dataclass(frozen=True)
@@ -135,6 +137,21 @@ def try_recipe(
     few = not isinstance(recipe, NetworkRecipe) and len(table) < _ROWS_FOR_THREADS
     with one_thread(when=few):
         model = model_for(recipe).fit(rows, trains, seed=seed, listener=listener)
+    return judged_out_of_fold(recipe, model, table, rows, scale, parts, seed=seed, start=start)
+
+
+def judged_out_of_fold(
+    recipe: Recipe,
+    model: Model,
+    table: TrainingTable,
+    rows: ScaledRows,
+    scale: TargetScale,
+    parts: Sequence[Part],
+    *,
+    seed: int,
+    start: float,
+) -> Candidate:
+    """A model calibrated and scored on what its folds left out; ``start`` is when it was begun."""
     # no density finer than the target's own steps, or rounded values would have infinite ones
     rounding = table.rounding / scale.scale if recipe.transform == "identity" else 0.0
     eps = max(recipe.tolerance, rounding, _typical(rows.more.get("tolerance")))
@@ -221,9 +238,14 @@ class Clock:
         self.budget, self.progress = budget, progress or silent
         self.done = self.timed = 0.0
 
-    def plan(self, works: Sequence[float], at_a_time: int = 1) -> None:
-        """The recipes to come, by their work, and how many of them are tried at a time."""
-        self.total = sum(works) / (1 - _SHIFTING)
+    def plan(self, works: Sequence[float], at_a_time: int = 1, later: float = 0.0) -> None:
+        """The recipes to come, by their work, and how many of them are tried at a time.
+
+        ``later`` is about the work of training on more rows than these, for which half of the time
+        is kept.
+        """
+        self.total = (sum(works) + later) / (1 - _SHIFTING)
+        self.trying = (1 - _SHIFTING) * (_TRYING if later else 1.0)
         self.at_a_time = min(at_a_time, len(works))
         self.planned = time.perf_counter()
 
@@ -231,9 +253,29 @@ class Clock:
         """Whether a further recipe fits in the time budget."""
         if self.budget is None or not self.timed:
             return True
-        now = time.perf_counter()
-        expected = (now - self.planned) * self.at_a_time / self.timed * work
-        return now - self.started + expected <= (1 - _SHIFTING) * self.budget
+        return self._used + self._expected(work) <= self.trying * self.budget
+
+    def affordable(self, works: Sequence[float]) -> float:
+        """The share of some work that fits in the time budget; the recipes have been tried.
+
+        From now on the bar moves by this work.
+        """
+        done, share = self.done / self.total, 1.0
+        if self.budget is not None and self.timed:
+            left = (1 - _SHIFTING) * self.budget - self._used
+            share = float(np.clip(left / self._expected(sum(works)), 0.0, 1.0))
+        # what is done now takes the place of what was thought to come
+        self.total = share * sum(works) / max(1 - _SHIFTING - done, 1e-9)
+        self.done = done * self.total
+        return share
+
+    @property
+    def _used(self) -> float:
+        return time.perf_counter() - self.started
+
+    def _expected(self, work: float) -> float:
+        """Seconds for further work, at the speed of what has been tried."""
+        return (time.perf_counter() - self.planned) * self.at_a_time / self.timed * work
 
     def begin(self, work: float) -> Listener:
         """A listener for the epochs of a recipe."""

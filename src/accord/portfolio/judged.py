@@ -48,6 +48,7 @@ class JudgedModel:
         judged_: For each fold, predictions of its rows by a copy trained on the other folds.
         shifted_: Predictions of the most unusual rows by a copy that had seen none of them.
         leaderboard_: The estimator with its out-of-fold NLL.
+        rows_seen_: Rows that it has learnt from.
         proximity_: Distance to the training rows.
         notes_: What was done, in sentences.
         blanks_: None: what is not known widens nothing.
@@ -99,6 +100,7 @@ class JudgedModel:
             listener=_reporting(progress),
         )
         self.estimator_: DistributionalRegressor = models[0]
+        self.rows_seen_ = len(y)
         own = getattr(self.estimator_, "growth_", None)
         # an estimator that knows distances itself is asked once for both
         self.growth_: Growth = Growth().fit(X) if own is None else own

@@ -1,14 +1,14 @@
 """The models of a portfolio, cross-fitted: one part per fold, which has not seen the other rows."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol, Self, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from accord._types import Floats, Indices
+from accord._types import Bools, Floats, Indices
 from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.components import Components
 from accord.portfolio.encoding import FeatureEncoding
@@ -27,12 +27,15 @@ from accord.training import (
     Architecture,
     ByAutograd,
     CensoredMixture,
+    Chunk,
     Listener,
     MixtureObjective,
     Settings,
     Task,
+    Trained,
     raw_outputs,
     train,
+    train_on_stream,
 )
 
 # A batch holds about a thirtieth of the rows, in powers of 2.
@@ -65,6 +68,21 @@ class Model(Protocol):
 
     def components(self, x: Floats, fold: int | None = None) -> Components:
         """What one part predicts, or all parts as members."""
+
+
+class RowStream(Protocol):
+    """Rows that come in chunks, each a random sample of all of them."""
+
+    censored: bool
+
+    def n_chunks(self, recipe: NetworkRecipe) -> int:
+        """How many chunks are learnt from."""
+
+    def chunk(self, number: int) -> tuple[ScaledRows, Bools]:
+        """Rows in the order in which they are learnt from, and by which folds; (folds, n)."""
+
+    def batch_size(self, recipe: NetworkRecipe) -> int:
+        """Rows of a step, about."""
 
 
 @final
@@ -100,20 +118,80 @@ class NetworkModel:
             )
             for number, own in enumerate(chosen)
         ]
-        objective = MixtureObjective(recipe.components)
-        architecture = Architecture(
-            x.shape[1], recipe.hidden, objective.n_outputs, recipe.activation, recipe.dropout
+        n_rows = min(len(folds[0]), _NETWORK_ROWS)
+        batch = _batch_size(recipe, n_rows)
+        epochs = max(1, round(recipe.steps / math.ceil(n_rows / batch)))
+        trained = train(
+            tasks,
+            self._design(x.shape[1]),
+            self._loss(censored="lower" in columns),
+            _settings(recipe, batch, epochs),
+            listener=listener,
         )
-        loss: Any = objective
-        if "lower" in columns:
-            loss = ByAutograd(CensoredMixture(objective))
-        settings = _settings(recipe, min(len(folds[0]), _NETWORK_ROWS))
-        trained = train(tasks, architecture, loss, settings, listener=listener)
+        return self._keep(trained)
+
+    def _design(self, n_inputs: int) -> Architecture:
+        recipe, n_outputs = self.recipe, MixtureObjective(self.recipe.components).n_outputs
+        return Architecture(n_inputs, recipe.hidden, n_outputs, recipe.activation, recipe.dropout)
+
+    def _loss(self, *, censored: bool) -> Any:
+        objective = MixtureObjective(self.recipe.components)
+        return ByAutograd(CensoredMixture(objective)) if censored else objective
+
+    def _keep(self, trained: Sequence[Trained]) -> Self:
         if any(part.interrupted for part in trained):
             raise KeyboardInterrupt  # half a recipe says nothing of the whole one
         blocks = zip(*(part.parameters for part in trained), strict=True)
         self.parameters_: list[NDArray[Any]] = [np.concatenate(block) for block in blocks]
         return self
+
+    def further(
+        self,
+        recipe: NetworkRecipe,
+        stream: RowStream,
+        *,
+        seed: int,
+        listener: Listener | None,
+        state: dict[str, Any] | None = None,
+        keep: Callable[[dict[str, Any]], None] | None = None,
+    ) -> "NetworkModel":
+        """These networks, trained further on a stream of rows; ``recipe`` is what they are then.
+
+        ``state`` and ``keep`` are those of :func:`accord.training.train_on_stream`.
+        """
+        model = NetworkModel(recipe)
+        model.encoding_ = self.encoding_
+        n_inputs, own = self.parameters_[0].shape[1], recipe.seeds
+        tasks = [
+            Task(
+                torch.empty(0, n_inputs),
+                {},
+                tuple(hash_seed(seed, recipe.name, fold, k) for k in range(own)),
+                initial=[block[fold * own : (fold + 1) * own] for block in self.parameters_],
+            )
+            for fold in range(len(self.parameters_[0]) // own)
+        ]
+
+        def chunk(number: int) -> Chunk:
+            rows, seen = stream.chunk(number)
+            return Chunk(
+                lambda some: torch.from_numpy(self.encoding_(rows.x[some], np.float32)),
+                model._columns(rows),
+                torch.as_tensor(rows.weight),
+                seen,
+            )
+
+        trained = train_on_stream(
+            tasks,
+            chunk,
+            self._design(n_inputs),
+            self._loss(censored=stream.censored),
+            _settings(recipe, stream.batch_size(recipe), stream.n_chunks(recipe)),
+            listener=listener,
+            state=state,
+            keep=keep,
+        )
+        return model._keep(trained)
 
     def elsewhere(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
@@ -212,12 +290,15 @@ def model_for(recipe: Recipe) -> Model:
             return RidgeModel(recipe)
 
 
-def _settings(recipe: NetworkRecipe, n_rows: int) -> Settings:
+def _batch_size(recipe: NetworkRecipe, n_rows: int) -> int:
     batch = 2 ** round(math.log2(max(n_rows, 1) / _STEPS_PER_EPOCH))
-    batch = int(np.clip(batch, _SMALLEST_BATCH, recipe.largest_batch))
+    return int(np.clip(batch, _SMALLEST_BATCH, recipe.largest_batch))
+
+
+def _settings(recipe: NetworkRecipe, batch_size: int, epochs: int) -> Settings:
     return Settings(
-        epochs=max(1, round(recipe.steps / math.ceil(n_rows / batch))),
-        batch_size=batch,
+        epochs=epochs,
+        batch_size=batch_size,
         optimizer="adamw",
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,

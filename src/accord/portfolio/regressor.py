@@ -33,13 +33,7 @@ from accord.portfolio.crossfit import (
     leaderboard,
     relevance,
 )
-from accord.portfolio.folds import (
-    HeldOut,
-    Part,
-    at_most,
-    held_out_parts,
-    own_and_rest,
-)
+from accord.portfolio.folds import HeldOut, Part, at_most, held_out_parts, own_and_rest
 from accord.portfolio.local import (
     BLANK_ROWS,
     UNUSUAL_SHARE,
@@ -58,8 +52,9 @@ from accord.portfolio.local import (
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.screening import columns_that_matter
+from accord.portfolio.streamed import MoreRows, worth_more
 from accord.portfolio.targets import TargetScale, note_on_extremes
-from accord.portfolio.units import PortfolioUnits
+from accord.portfolio.units import PortfolioUnits, rows_seen
 from accord.trust import Proximity
 from accord.work import Checkpoint, kept_in, local_workers
 
@@ -119,6 +114,7 @@ class PortfolioRegressor(DistributionalRegressor):
         left_out_: Places of the columns that do not matter; no model looks at them.
         tolerance_: The local tolerance in use.
         blanks_: How much wider rows are whose features say nothing.
+        rows_seen_: Rows that networks of the blend have learnt from.
         notes_: What was decided about the table, in sentences.
 
     Example:
@@ -157,6 +153,7 @@ class PortfolioRegressor(DistributionalRegressor):
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
         blanks: Sequence[Blank] = (),
+        more: MoreRows | None = None,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
         client: "Client | None" = None,
@@ -174,6 +171,8 @@ class PortfolioRegressor(DistributionalRegressor):
             blanks: Features with the values that they have where nothing is known, such as those of
                 a category that no row has, or of a number that no row lacks: how much wider such
                 rows must be is learnt.
+            more: All rows of a table of which these are a sample; networks of the blend are trained
+                further on them, and used if that makes held-out rows more likely.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
@@ -198,8 +197,14 @@ class PortfolioRegressor(DistributionalRegressor):
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
             )
-            candidates = self._try_recipes(units)
+            candidates = self._try_recipes(units, more)
             predictions = self._blend(table, parts, candidates)
+            self.rows_seen_ = len(table)
+            if more is not None:
+                further = units.train_further(worth_more(candidates, self.leaderboard_), more)
+                predictions = self._blend(table, parts, [*candidates, *further.candidates])
+                self.rows_seen_, notes = rows_seen(self.members_, further, len(table))
+                self.notes_ += notes
             self._calibrate(units, predictions)
             self.blanks_ = learn_blanks(
                 relevant(blanks, self.feature_weight_),
@@ -267,7 +272,7 @@ class PortfolioRegressor(DistributionalRegressor):
     def _seed(self) -> int:
         return int(check_random_state(self.random_state).randint(2**31 - 1))
 
-    def _try_recipes(self, units: PortfolioUnits) -> list[Candidate]:
+    def _try_recipes(self, units: PortfolioUnits, more: MoreRows | None) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
         table = units.table
         scale = TargetScale.of(table.y[table.measured]).scale
@@ -278,7 +283,7 @@ class PortfolioRegressor(DistributionalRegressor):
             censored=not table.measured.all(),
             rounding=table.rounding / scale,
         )
-        tried = units.try_recipes(recipes)
+        tried = units.try_recipes(recipes, more)
         self.notes_ += tried.notes
         if not tried.candidates:
             raise ValueError(

@@ -5,7 +5,8 @@ each other, nor do the chosen models; only the choice between them needs all rec
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, final
 
 from numpy.linalg import LinAlgError
@@ -23,10 +24,11 @@ from accord.portfolio.local import (
     growth_of,
 )
 from accord.portfolio.models import Model
-from accord.portfolio.recipes import Recipe
+from accord.portfolio.recipes import NetworkRecipe, Recipe
+from accord.portfolio.streamed import MoreRows, most_work, trained_further
 from accord.portfolio.targets import TargetScale
 from accord.training import DivergedError, Listener
-from accord.work import Checkpoint, Done, Workers, carry_out, digest
+from accord.work import Checkpoint, Done, Here, Workers, carry_out, digest
 
 Shared = tuple[TrainingTable, list[Part]]
 
@@ -38,10 +40,15 @@ _UNTRAINABLE = (LinAlgError, DivergedError)
 
 @dataclass(frozen=True)
 class Tried:
-    """The recipes that could be trained, and what is to be said of the others."""
+    """The recipes that could be trained, and what is to be said of the others.
+
+    ``n_seen`` of ``n_rows`` is how many rows they have seen, where these are not the table's.
+    """
 
     candidates: list[Candidate]
     notes: tuple[str, ...]
+    n_seen: int = 0
+    n_rows: int = 0
 
 
 @final
@@ -65,16 +72,18 @@ class PortfolioUnits:
             "" if checkpoint is None else digest(code_digest(), table, self.parts, self.seed)
         )
 
-    def try_recipes(self, recipes: Sequence[Recipe]) -> Tried:
+    def try_recipes(self, recipes: Sequence[Recipe], more: MoreRows | None = None) -> Tried:
         """The recipes, each trained on all folds, as far as time allows.
 
+        If networks are to be trained on ``more`` rows later, time is left for that.
         The cheapest are begun first where time may run out, or one is done after the other;
         several workers begin with the longest, so that none waits long for the last.
         """
         size = (*self.table.x.shape, len(self.parts))
         recipes = sorted(recipes, key=lambda recipe: recipe.work(*size))
         works = [recipe.work(*size) for recipe in recipes]
-        self.clock.plan(works, self.workers.count)
+        later = 0.0 if more is None else most_work(more, recipes, *size[1:])
+        self.clock.plan(works, self.workers.count, later)
         order = list(range(len(recipes)))
         if self.clock.budget is None and not self.workers.in_process:
             order.reverse()
@@ -103,6 +112,56 @@ class PortfolioUnits:
         if skipped:
             notes.append(f"Not tried, for lack of time: {', '.join(skipped)}.")
         return Tried([found[number] for number in sorted(found)], tuple(notes))
+
+    def train_further(self, tried: Sequence[Candidate], more: MoreRows) -> Tried:
+        """The networks among what was tried, trained on all rows, in this process.
+
+        What they have learnt is kept every minute, and a run that was stopped goes on from there.
+        """
+        size = (self.table.x.shape[1], len(self.parts))
+        networks = [(c, c.recipe) for c in tried if isinstance(c.recipe, NetworkRecipe)]
+        share = self.clock.affordable([more.work(recipe, *size) for _, recipe in networks])
+        more = replace(more, share=share)
+        networks = [(c, recipe) for c, recipe in networks if more.n_chunks(recipe)]
+        if not networks:
+            note = f"There was no time to train on all {more.n_rows:,} rows: a sample is used."
+            return Tried([], (note,))
+        works = [more.work(recipe, *size) for _, recipe in networks]
+        keys = [
+            ""
+            if self.checkpoint is None
+            else digest(self._about, more.key, more.passes, more.n_chunks(recipe), recipe)
+            for _, recipe in networks
+        ]
+
+        def begin(place: int) -> tuple[Any, ...]:
+            shared, listener = (self.table, self.parts), self.clock.begin(works[place])
+            return (
+                networks[place][0],
+                shared,
+                more,
+                self.seed,
+                listener,
+                self.checkpoint,
+                keys[place],
+            )
+
+        units = carry_out(
+            _further, keys, begin, workers=Here(), checkpoint=self.checkpoint, kind=Candidate
+        )
+        found, notes = dict[int, Candidate](), []
+        for done in units:
+            self.clock.end(works[done.number], timed=False)
+            if isinstance(done.error, _UNTRAINABLE):
+                name = networks[done.number][1].name
+                notes.append(f"The model '{name}' could not be trained further: {done.error}")
+            elif done.error is not None:
+                raise done.error
+            else:
+                found[done.number] = done.value
+        kept = [found[number] for number in sorted(found)]
+        n_seen = max(more.n_seen(recipe) for _, recipe in networks)
+        return Tried(kept, tuple(notes), n_seen, more.n_rows)
 
     def elsewhere(self, members: Sequence[Member], parts: Sequence[Part]) -> list[Model]:
         """The members' models on other parts of the table."""
@@ -168,9 +227,43 @@ class PortfolioUnits:
         return self.clock.begin(work) if self.workers.in_process else None
 
 
+def rows_seen(
+    members: Sequence[Member], further: Tried, n_sample: int
+) -> tuple[int, tuple[str, ...]]:
+    """How many rows a blend has learnt from, and what to say of it and of what was tried."""
+    if not further.candidates:
+        return n_sample, further.notes
+    seen, of = further.n_seen, f"{further.n_rows:,} rows"
+    rows = f"all {of}" if seen == further.n_rows else f"{seen:,} of {of}, for lack of time"
+    sample = f"a sample of {n_sample:,}"
+    if {member.name for member in members}.isdisjoint(c.recipe.name for c in further.candidates):
+        note = f"Networks trained on {rows}, did no better than those trained on {sample}."
+        return n_sample, (*further.notes, note)
+    note = f"Networks were trained on {rows}; chosen and judged on {sample}."
+    return seen, (*further.notes, note)
+
+
 def _candidate(recipe: Recipe, shared: Shared, seed: int, listener: Listener | None) -> Candidate:
     table, parts = shared
     return try_recipe(recipe, table, parts, seed=seed, listener=listener)
+
+
+def _further(
+    tried: Candidate,
+    shared: Shared,
+    more: MoreRows,
+    seed: int,
+    listener: Listener | None,
+    checkpoint: Checkpoint | None,
+    key: str,
+) -> Candidate:
+    state, keep = None, None
+    if checkpoint is not None:
+        unfinished = digest("unfinished", key)
+        state, keep = checkpoint.get(unfinished, dict), partial(checkpoint.put, unfinished)
+    return trained_further(
+        tried, *shared, more, seed=seed, listener=listener, state=state, keep=keep
+    )
 
 
 def _elsewhere(

@@ -11,12 +11,14 @@ from accord.tables.files import (
     file_sha256,
     guard_formulas,
     open_table,
+    read_again,
     read_header,
     read_table,
     refuse_unknown_suffix,
 )
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
 from accord.tables.problems import TableError, absent_column, check_names, listed, near_matches
+from accord.tables.sampling import sample_note
 from accord.tables.schema import (
     Column,
     Conformed,
@@ -27,7 +29,13 @@ from accord.tables.schema import (
     conform,
     conform_rows,
 )
-from accord.tables.training_data import TrainingData, number_column, prepare_training
+from accord.tables.shuffled import Records, ShuffledRows, part_count
+from accord.tables.training_data import (
+    FurtherTraining,
+    TrainingData,
+    number_column,
+    prepare_training,
+)
 
 __all__ = [
     "ONE_HOT_CATEGORIES",
@@ -39,7 +47,10 @@ __all__ = [
     "ConformedRows",
     "DecimalMark",
     "Decision",
+    "FurtherTraining",
+    "Records",
     "Schema",
+    "ShuffledRows",
     "Surprises",
     "Suspect",
     "Table",
@@ -64,10 +75,13 @@ __all__ = [
     "number_column",
     "open_table",
     "parse_csv",
+    "part_count",
     "prepare_training",
+    "read_again",
     "read_header",
     "read_table",
     "refuse_unknown_suffix",
+    "sample_note",
     "state_unlike",
     "suspects",
 ]

@@ -24,6 +24,7 @@ from accord.tables.cells import DecimalMark, is_text
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark
 from accord.tables.problems import TableError, check_names, listed, reason
+from accord.tables.sampling import sample_note, sampled
 
 FileFormat = Literal["csv", "parquet"]
 
@@ -36,9 +37,17 @@ _FOREIGN = {
 }
 # A spreadsheet takes a cell that begins with one of these for a formula, full-width forms included.
 _FORMULA_START = "^[=+\\-@\t\r\n＝＋－＠]"
-# While a sample is drawn, so many times its size are held before they are thinned.
-_TOO_MANY = 1.5
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The file that a sample was drawn from, how many rows it has, and how it is read."""
+
+    path: Path
+    n_rows: int
+    encoding: str | None
+    delimiter: str | None
 
 
 @dataclass(frozen=True)
@@ -47,6 +56,7 @@ class Table:
 
     ``decimal`` is its decimal mark as far as it is known, ``notes`` what was found out about the
     file. ``numbers`` are the rows' numbers in the file, from 1; None if all rows are there.
+    ``origin`` is known of a sample of a file that can be read again.
     """
 
     name: str
@@ -55,6 +65,7 @@ class Table:
     decimal: DecimalMark | None = None
     notes: tuple[str, ...] = ()
     numbers: NDArray[np.int64] | None = None
+    origin: Origin | None = None
 
     def numbers_of(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """The numbers in the file of rows of this table, given by their places in it."""
@@ -97,66 +108,41 @@ def read_table(
         _regular_file(Path(source)) as path,
         open_table(path, encoding=encoding, delimiter=delimiter) as stream,
     ):
-        data, numbers, total = _sampled(stream.batches, max_rows)
-        notes = stream.notes
-        if numbers is not None:
-            notes += (f"Of {total:,} rows, a random sample of {len(numbers):,} is used.",)
+        data, numbers, total = sampled(stream.batches, max_rows)
+        origin = None
+        if numbers is not None and path == Path(source):  # what came through a pipe is gone
+            origin = Origin(path.absolute(), total, encoding, delimiter)
         table = Table(
             name=stream.name,
             data=data,
             sha256=file_sha256(path),
             decimal=decimal or decimal_mark(data),
-            notes=notes,
+            notes=(*stream.notes, *sample_note(total, numbers)),
             numbers=numbers,
+            origin=origin,
         )
     _check_rows(table)
     return table
 
 
-def _sampled(
-    batches: Iterator[pa.Table], most: int | None
-) -> tuple[pa.Table, NDArray[np.int64] | None, int]:
-    """All rows, or those with the ``most`` smallest marks; their numbers, if some; how many."""
-    kept: list[pa.Table] = []
-    marks, numbers = np.empty(0), np.empty(0, np.int64)
-    total, bound = 0, np.inf
-    for batch in batches:
-        own = np.arange(total + 1, total + 1 + batch.num_rows)
-        total += batch.num_rows
-        if most is None:
-            kept.append(batch)
-            continue
-        mark = _marks(own)
-        below = mark < bound
-        kept.append(batch if below.all() else batch.filter(pa.array(below)))
-        marks, numbers = np.append(marks, mark[below]), np.append(numbers, own[below])
-        if len(marks) > _TOO_MANY * most:  # thinned now and then, so that memory stays bounded
-            kept, marks, numbers, bound = _smallest(kept, marks, numbers, most)
-    if most is not None and len(marks) > most:
-        kept, marks, numbers, _ = _smallest(kept, marks, numbers, most)
-    whole = pa.concat_tables(kept) if kept else pa.table({})
-    return whole, None if most is None or total <= most else numbers, total
+@contextmanager
+def read_again(sample: Table, *, columns: list[str] | None = None) -> Iterator[Iterator[Table]]:
+    """All rows of the file that a sample was drawn from, in batches with the rows' numbers."""
+    origin = sample.origin
+    if origin is None:
+        raise ValueError(f"only a sample of a file can be read again, got {sample.name}.")
+    with open_table(
+        origin.path, encoding=origin.encoding, delimiter=origin.delimiter, columns=columns
+    ) as stream:
+        yield _numbered(stream, sample)
 
 
-def _smallest(
-    kept: list[pa.Table], marks: NDArray[np.float64], numbers: NDArray[np.int64], most: int
-) -> tuple[list[pa.Table], NDArray[np.float64], NDArray[np.int64], float]:
-    bound = float(np.partition(marks, most)[most])
-    below = marks < bound
-    whole = pa.concat_tables(kept).filter(pa.array(below))
-    return [whole], marks[below], numbers[below], bound
-
-
-def _marks(numbers: NDArray[np.int64]) -> NDArray[np.float64]:
-    """A number in [0, 1) for each row number, always the same: the splitmix64 hash.
-
-    Rows are chosen by their numbers, so that the sample does not depend on how a file is cut.
-    """
-    with np.errstate(over="ignore"):
-        z = numbers.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
-        z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-        z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray((z ^ (z >> np.uint64(31))) >> np.uint64(11), dtype=np.float64) / 2**53
+def _numbered(stream: TableStream, sample: Table) -> Iterator[Table]:
+    first = 1
+    for batch in stream.batches:
+        numbers = np.arange(first, first + batch.num_rows)
+        first += batch.num_rows
+        yield Table(sample.name, batch, sample.sha256, sample.decimal, numbers=numbers)
 
 
 @contextmanager

@@ -1,8 +1,8 @@
 """From a table to what a model is trained on: features, target, and the rows' own tolerances."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 import pandas as pd
@@ -17,7 +17,7 @@ from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column, listed
-from accord.tables.schema import Schema
+from accord.tables.schema import Schema, conform
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
@@ -28,6 +28,7 @@ _LARGEST_TARGET = 1e150
 _SMALLEST_SPREAD = 1e-150
 # Roles whose numbers must not be negative, and what they are called.
 _NON_NEGATIVE = {"weight": "weights", "tolerance": "tolerances"}
+_BOUNDS = {"lower": "lower bound", "upper": "upper bound"}
 # A target this many times the middle half's width away from the middle is likely a typo.
 _FAR_TARGET = 50.0
 
@@ -86,6 +87,59 @@ def prepare_training(
     _check_roles(table, given, ignore, [*use, *category])
     numbers = {role: number_column(table, role, name) for role, name in given.items()}
     return _assemble(table, given, numbers, ignore, use, category)
+
+
+@final
+class FurtherTraining:
+    """Reads further rows of a table as a sample of it was read."""
+
+    def __init__(self, sample: Table, data: TrainingData, roles: Mapping[str, str]) -> None:
+        """``roles`` names the target, and where there are any weight, tolerance, lower, upper."""
+        self._schema = data.schema
+        self._given = {_BOUNDS.get(role, role): name for role, name in roles.items()}
+        self._written = {name: _cells(sample, name) for name in self._given.values()}
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns that are read."""
+        return [*self._schema.names, *self._written]
+
+    def __call__(self, batch: Table) -> TrainingData:
+        """The rows of a batch that have a target, or bounds on it."""
+        numbers = {role: self._numbers(batch, role) for role in self._given}
+        y, exact, lower, upper = _targets(batch, self._given, numbers)
+        usable = exact | np.isfinite(y)
+        for role, plural in _NON_NEGATIVE.items():
+            if role in self._given:
+                usable &= _stated(numbers[role], plural, self._given[role])
+        usable &= np.abs(y) <= _LARGEST_TARGET
+        kept = np.flatnonzero(usable)
+        first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
+        X = conform(batch.data, self._schema, source=batch.name, first_row=first).X
+        return TrainingData(
+            X=X if len(kept) == len(X) else X.iloc[kept],
+            y=y[kept],
+            schema=self._schema,
+            notes=(),
+            rows=batch.numbers_of(kept),
+            places=kept,
+            exact=exact[kept],
+            weight=_of_rows(numbers.get("weight"), kept),
+            tolerance=_of_rows(numbers.get("tolerance"), kept),
+            lower=_of_rows(lower, kept),
+            upper=_of_rows(upper, kept),
+        )
+
+    def _numbers(self, batch: Table, role: str) -> Floats:
+        name = self._given[role]
+        try:
+            values = convert(batch.data.column(name), self._written[name])
+        except UnreadableCells as error:
+            first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
+            raise TableError(
+                f"{role} column {quoted(name)} {error.sentence(first)}. Correct it."
+            ) from error
+        return np.where(np.isfinite(values), values, np.nan)
 
 
 def _check_roles(

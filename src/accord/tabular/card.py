@@ -113,7 +113,8 @@ class ModelCard:
     """Where a model comes from and what is known about it; JSON throughout.
 
     ``held_out`` and ``unusual`` are figures of rows that the predicting models had not seen;
-    ``by_distance`` is the :class:`DistanceCurve` of both.
+    ``by_distance`` is the :class:`DistanceCurve` of both. Networks may have seen more rows,
+    ``n_trained``, than the sample of ``n_rows`` that everything was chosen and judged on.
     """
 
     source: str
@@ -131,6 +132,7 @@ class ModelCard:
     versions: dict[str, str]
     created: str
     target_range: tuple[float, float]
+    n_trained: int | None = None
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -139,8 +141,11 @@ class ModelCard:
         """The most important of it in a few words, by title."""
         found, far = self.held_out, self.unusual
         stated = f"{percent(self.coverage)} interval"
+        rows = count(self.n_rows, "row")
+        if (self.n_trained or 0) > self.n_rows:
+            rows = f"{self.n_trained:,} rows, judged on a sample of {self.n_rows:,}"
         facts = {
-            "state": f"fitted on {count(self.n_rows, 'row')}, {count(self.n_columns, 'column')}",
+            "state": f"fitted on {rows}, {count(self.n_columns, 'column')}",
             "predicts": self.target,
             "held-out rows": f"{percent(found['coverage'])} lie in their {stated}",
             "mean width": number(found["interval_width"]),
@@ -160,6 +165,7 @@ def make_card(
     by_distance: DistanceCurve,
     leaderboard: list[dict[str, Any]],
     settings: dict[str, Any],
+    n_trained: int,
 ) -> ModelCard:
     """All that should be known about a model, kept inside its file."""
     exact = data.y[data.exact]
@@ -179,6 +185,7 @@ def make_card(
         versions=installed_versions(),
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         target_range=(float(exact.min()), float(exact.max())),
+        n_trained=n_trained,
     )
 
 

@@ -54,12 +54,14 @@ from accord.tabular.roles import (
     order_of,
     with_roles,
 )
-from accord.work import Checkpoint
+from accord.tabular.stream import SampledTable, all_rows
+from accord.work import Checkpoint, kept_in
 
 if TYPE_CHECKING:
     from distributed import Client
 
-_READ, _TRAIN, _JUDGE = 2.0, 94.0, 4.0
+# Relative cost of reading, or of reading a whole file again, and of what follows.
+_READ, _READ_AGAIN, _TRAIN, _JUDGE = 2.0, 12.0, 94.0, 4.0
 
 
 @final
@@ -89,8 +91,10 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         ignore: Columns not to be used.
         use: Columns to be used although they look like row numbers or names of rows.
         category: Columns of numbers that are names of kinds, such as postcodes or machine types.
-        max_rows: Of a file with more rows, a random sample of so many is read: files may be larger
-            than memory. A frame or an array is used whole.
+        max_rows: Of a file with more rows, which may be larger than memory, a random sample of so
+            many is read, on which all is chosen and judged. Frames and arrays are used whole.
+        passes: How often networks that were chosen on a sample are then trained on all rows of the
+            file; 0 for the sample alone.
         n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
             to do for them. None trains in this one. In a script, more than one needs the usual
             ``if __name__ == "__main__":``.
@@ -131,6 +135,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         use: Sequence[str] = (),
         category: Sequence[str] = (),
         max_rows: int = 1_000_000,
+        passes: int = 1,
         n_jobs: int | None = None,
         random_state: int | None = None,
     ) -> None:
@@ -146,6 +151,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.use = use
         self.category = category
         self.max_rows = max_rows
+        self.passes = passes
         self.n_jobs = n_jobs
         self.random_state = random_state
 
@@ -181,10 +187,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             client: A Dask client, whose workers train.
         """
         self._check_settings()
-        for_portfolio: dict[str, Any] = {"checkpoint": checkpoint, "client": client}
-        check_placed(self.engine, for_portfolio)
-        reading, training, judging = parts(shown(progress), (_READ, _TRAIN, _JUDGE))
-        reading(0.0, "Reading")
+        check_placed(self.engine, {"checkpoint": checkpoint, "client": client})
+        show = shown(progress)
+        show(0.0, "Reading")
         known = {"weight": sample_weight, "tolerance": y_tolerance}
         known |= {"lower": y_lower, "upper": y_upper}
         table, roles = with_roles(X, {"target": y, **known}, max_rows=self.max_rows)
@@ -205,35 +210,43 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
-        for_portfolio["blanks"] = self.preprocessor_.blanks()
         together = held_together(table, data, group=self.group, time=self.time)
-        training(0.0, "Training")
-        self.engine_ = make_engine(
-            self.engine,
-            effort=self.effort,
-            time_budget=self.time_budget,
-            bounds=self.bounds_,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        ).fit(
-            features,
-            data.y,
-            groups=together,
-            time=order_of(table, data, self.time),
-            sample_weight=data.weight,
-            y_tolerance=tolerance_for(self.tolerance, data),
-            y_lower=data.lower,
-            y_upper=data.upper,
-            progress=training,
-            **(for_portfolio if self.engine is None else {}),
-        )
+        tolerance = tolerance_for(self.tolerance, data)
+        learnt = (self.preprocessor_, features, tolerance, together)
+        sample = SampledTable(table, data, roles, *learnt, self.group, self.time)
+        passes = 0 if self.engine is not None or table.origin is None else self.passes
+        read = _READ_AGAIN if passes else _READ
+        reading, training, judging = parts(show, (read, _TRAIN, _JUDGE))
+        with kept_in(checkpoint) as kept, all_rows(sample, passes, kept, reading) as (more, notes):
+            training(0.0, "Training")
+            for_portfolio: dict[str, Any] = {"checkpoint": kept, "client": client, "more": more}
+            for_portfolio["blanks"] = self.preprocessor_.blanks()
+            self.engine_ = make_engine(
+                self.engine,
+                effort=self.effort,
+                time_budget=self.time_budget,
+                bounds=self.bounds_,
+                n_jobs=self.n_jobs,
+                random_state=self.random_state,
+            ).fit(
+                features,
+                data.y,
+                groups=together,
+                time=order_of(table, data, self.time),
+                sample_weight=data.weight,
+                y_tolerance=tolerance,
+                y_lower=data.lower,
+                y_upper=data.upper,
+                progress=training,
+                **(for_portfolio if self.engine is None else {}),
+            )
         judging(0.0, "Judging")
         self._judge(table, data, together)
         self.suspects_ = tuple(
             s for s in suspects(data.X, data.schema) if s.column not in {self.group, self.time}
         )
         self.notes_ = (
-            *data.notes,
+            *notes,
             *notes_on_splits(self.suspects_, together, group=self.group),
             *bound_notes,
             *self.engine_.notes_,
@@ -372,7 +385,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         if not len(X):
             return 0.0
         hashes = row_hashes(X[self.schema_.names], y)
-        return share_remembered(hashes, self.remembered_, n_rows=self._card["n_rows"])
+        n_rows = self._card.get("n_trained") or self._card["n_rows"]
+        return share_remembered(hashes, self.remembered_, n_rows=n_rows)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a model file holds: not the training rows."""
@@ -397,6 +411,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         check_engine(self.get_params(deep=False))
         check_probability("coverage", self.coverage, strict=True)
         check_count("max_rows", self.max_rows, minimum=20)
+        check_count("passes", self.passes, minimum=0)
         for name in ("ignore", "use", "category"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -420,6 +435,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             by_distance=DistanceCurve.of(
                 [(found, part.growth) for found, part in zip(assessed, unseen, strict=True)]
             ),
+            n_trained=self.engine_.rows_seen_,
             leaderboard=[vars(entry) for entry in self.engine_.leaderboard_],
             settings=card_settings(
                 self.get_params(deep=False), self.bounds_, self.engine_.leaderboard_[0].about

@@ -73,7 +73,8 @@ def with_roles(
         wish = getattr(value, "name", None) or _NAMES.get(role, f"y {role}")
         roles[role] = _free_name(str(wish), data.column_names)
         data = data.append_column(roles[role], pa.array(values, from_pandas=True))
-    return replace(table, data=data), roles
+    # values that are given belong to the rows at hand: there are none for the rest of a file
+    return replace(table, data=data, origin=table.origin if data is table.data else None), roles
 
 
 def check_roles(table: Table, **roles: str | None) -> None:

@@ -42,6 +42,7 @@ from accord.training.probabilistic_backprop import (
     relu_moments,
     train_pbp,
 )
+from accord.training.rows import Chunk
 from accord.training.stack import (
     ACTIVATIONS,
     Activation,
@@ -66,7 +67,7 @@ from accord.training.tasks import (
     Task,
     Trained,
 )
-from accord.training.train import DivergedError, train
+from accord.training.train import DivergedError, train, train_on_stream
 
 __all__ = [
     "ACTIVATIONS",
@@ -77,6 +78,7 @@ __all__ = [
     "ByAutograd",
     "CensoredLoss",
     "CensoredMixture",
+    "Chunk",
     "Columns",
     "Design",
     "DivergedError",
@@ -120,6 +122,7 @@ __all__ = [
     "refine_prior",
     "relu_moments",
     "train",
+    "train_on_stream",
     "train_pbp",
     "trained_values",
 ]

@@ -6,14 +6,16 @@ With held-out rows, each member stops early: it keeps its best state on its own.
 import math
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from accord._types import Floats
+from accord.training.rows import Batches, RowSource, StackedRows
 from accord.training.stack import FusedAdam
 from accord.training.tasks import (
     Columns,
@@ -104,62 +106,20 @@ class EarlyStopping:
         return torch.stack(self.losses)[:, members].double().numpy()
 
 
-# Batches are gathered ahead for as many steps as fit in this many bytes. They, and the masks of
-# dropout beside them, are there several times over for a moment, and are read from the cache.
-_GATHER_BYTES = 8 * 2**20
-
-
-@dataclass
-class _StackedRows:
-    """The rows of all tasks end to end, and where each member finds its own.
-
-    Of inputs, which are wide, each table is there once: ``place`` says where in ``x`` a row is.
-    """
-
-    x: Tensor
-    place: Tensor
-    columns: Columns
-    weight: Tensor
-    starts: list[int]
-    counts: list[int]
-
-    @staticmethod
-    def stacked(tasks: Sequence[Task], settings: Settings) -> "_StackedRows":
-        like = torch.empty(0, dtype=settings.dtype, device=settings.device)
-
-        def end_to_end(parts: Sequence[Tensor]) -> Tensor:
-            # one extra row at the end, of weight 0: the padding that index matrices point to
-            return torch.cat([*parts, parts[0][:1]]).to(like)
-
-        weight = end_to_end([_relative_weight(task) for task in tasks])
-        weight[-1] = 0
-        ends = np.cumsum([task.n_rows for task in tasks])
-        member_tasks = [i for i, task in enumerate(tasks) for _ in task.seeds]
-        tables, place = _shared_inputs(tasks)
-        return _StackedRows(
-            torch.cat(tables).to(like) if len(tables) > 1 else tables[0].to(like),
-            place.to(settings.device),
-            {n: end_to_end([task.columns[n] for task in tasks]) for n in tasks[0].columns},
-            weight.unsqueeze(1),
-            [int(ends[i]) - tasks[i].n_rows for i in member_tasks],
-            [tasks[i].n_rows for i in member_tasks],
-        )
-
-    @property
-    def width(self) -> int:
-        """Numbers per row."""
-        return sum(part.shape[1] for part in (self.x, self.weight, *self.columns.values()))
-
-
 @dataclass
 class Loop:
-    """One stack in training."""
+    """One stack in training, on the tasks' own rows unless others are given.
+
+    ``after_epoch`` is called with the loop, for instance to keep its :attr:`state`.
+    """
 
     tasks: Sequence[Task]
     design: Design
     objective: Objective
     settings: Settings
     listener: Listener | None
+    source: RowSource | None = None
+    after_epoch: "Callable[[Loop], None] | None" = None
     interrupted: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
@@ -168,14 +128,13 @@ class Loop:
         self.stack = self.design.networks(len(seeds), settings, self.objective.n_extra)
         self.stack.initialise(seeds)
         self._continue_from_initial()
-        # Streams of shuffles and dropout per member, other than that of its initial weights.
-        self.shuffles = [torch.Generator().manual_seed(seed ^ 0x5DEECE66D) for seed in seeds]
+        # Streams of dropout per member, other than that of its initial weights.
         layers = range(len(self.design.dropped_sizes))
         self.dropouts = [_dropout_streams(seeds, layer) for layer in layers]
         rates = [self.design.dropout if t.dropout is None else t.dropout for t in tasks]
         kept = [1 - p for t, p in zip(tasks, rates, strict=True) for _ in t.seeds]
         self.kept = torch.tensor(kept, dtype=torch.float32).view(-1, 1, 1, 1)
-        self.rows = _StackedRows.stacked(tasks, settings)
+        self.rows = self.source or StackedRows.stacked(tasks, settings)
         self.optimizer = FusedAdam(self.stack, settings)
         self.penalties = self._per_member([task.penalty for task in tasks])
         self.history: list[Tensor] = []
@@ -202,9 +161,9 @@ class Loop:
     def run(self) -> None:
         started = time.monotonic()
         try:
-            for epoch in range(self.settings.epochs):
+            for epoch in range(len(self.history), self.settings.epochs):
                 self.optimizer.set_rate(_rate(self.settings, epoch))
-                self.history.append(self._epoch())
+                self.history.append(self._epoch(epoch))
                 if self.listener is not None:
                     loss = float(self.history[-1].nanmean())
                     elapsed = time.monotonic() - started
@@ -213,6 +172,8 @@ class Loop:
                             epoch + 1, self.settings.epochs, self.stack.n_members, loss, elapsed
                         )
                     )
+                if self.after_epoch is not None:
+                    self.after_epoch(self)
                 if self.stopping is not None and self.stopping.all_stopped(epoch):
                     break
         except KeyboardInterrupt:
@@ -226,54 +187,29 @@ class Loop:
         if self.stopping is not None:
             self.stopping.restore()
 
-    def _epoch(self) -> Tensor:
-        order = self._shuffled()
-        n_steps, members, batch = order.shape
-        step_bytes = members * batch * self.rows.width * self.settings.dtype.itemsize
-        ahead = max(1, _GATHER_BYTES // step_bytes)
+    def _epoch(self, epoch: int) -> Tensor:
+        members, n_steps = self.stack.n_members, 0
         total = torch.zeros(members, dtype=self.settings.dtype, device=self.settings.device)
-        for start in range(0, n_steps, ahead):
-            total += self._steps(order[start : start + ahead])
-        return total / n_steps
+        for batches in self.rows.batches(epoch):
+            total += self._steps(batches)
+            n_steps += len(batches.weight)
+        return total / max(n_steps, 1)
 
-    def _shuffled(self) -> Tensor:
-        """Row numbers of the epoch's batches, (steps, M, B), filled up with the padding row."""
-        rows = self.rows
-        batch = min(self.settings.batch_size, max(rows.counts))
-        n_steps = math.ceil(max(rows.counts) / batch)
-        order = torch.zeros(len(rows.counts), n_steps * batch, dtype=torch.long)
-        for own, count, generator in zip(order, rows.counts, self.shuffles, strict=True):
-            torch.randperm(count, generator=generator, out=own[:count])
-        place = torch.arange(n_steps * batch)
-        counts, starts = torch.tensor([rows.counts, rows.starts]).unsqueeze(2)
-        order += torch.where(place < counts, starts, len(rows.weight) - 1)
-        return order.view(-1, n_steps, batch).transpose(0, 1).contiguous()
-
-    def _steps(self, order: Tensor) -> Tensor:
+    def _steps(self, batches: Batches) -> Tensor:
         """Train on some batches; the sum of their mean losses per member."""
-        flat = order.flatten().to(self.settings.device)
-
-        def gathered(rows: Tensor, at: Tensor = flat) -> Tensor:
-            return rows.index_select(0, at).view(*order.shape, -1)
-
-        # the mean over a batch's real rows, of which there is one at least
-        n_real = (order < len(self.rows.weight) - 1).sum(2, keepdim=True).clamp_(min=1)
-        weight = gathered(self.rows.weight)
-        weight /= n_real.unsqueeze(3).to(weight)
-        names = list(self.rows.columns)
-        columns = [gathered(self.rows.columns[name]) for name in names]
-        masks = self._dropout_masks(len(order), order.shape[2])
+        n_steps, _, batch, _ = batches.weight.shape
+        names = list(batches.columns)
         losses = []
         # everything that can be cut up beforehand is, since a step on small networks is short
         for x, w, mask, *row in zip(
-            gathered(self.rows.x, self.rows.place[flat]).unbind(),
-            weight.unbind(),
-            masks,
-            *(c.unbind() for c in columns),
+            batches.x.unbind(),
+            batches.weight.unbind(),
+            self._dropout_masks(n_steps, batch),
+            *(column.unbind() for column in batches.columns.values()),
             strict=True,
         ):
             losses.append(self._step(x, dict(zip(names, row, strict=True)), w, mask))
-        return (torch.stack(losses) * weight).sum((0, 2, 3))
+        return (torch.stack(losses) * batches.weight).sum((0, 2, 3))
 
     def _step(
         self, x: Tensor, columns: Columns, weight: Tensor, masks: Sequence[Tensor | None]
@@ -337,6 +273,27 @@ class Loop:
             masks.append(mask.unbind())
         return list(zip(*masks, strict=True))
 
+    @property
+    def state(self) -> dict[str, Any]:
+        """All that training has changed after whole epochs, but for the rows' own shuffles."""
+        return {
+            "numbers": [block.clone().numpy() for block in self._changing],
+            "dropouts": self.dropouts,
+            "history": [losses.clone().numpy() for losses in self.history],
+        }
+
+    def go_on_from(self, state: dict[str, Any]) -> None:
+        """Take over a :attr:`state` of the same stack."""
+        for block, values in zip(self._changing, state["numbers"], strict=True):
+            block.copy_(torch.from_numpy(values))
+        self.dropouts = state["dropouts"]
+        self.history = [torch.from_numpy(losses) for losses in state["history"]]
+
+    @property
+    def _changing(self) -> list[Tensor]:
+        optimizer = self.optimizer
+        return [self.stack.parameters, *self.stack.buffers, *optimizer.moments, optimizer.count]
+
     def results(self) -> list[Trained]:
         """What each task's members have become."""
         results, start = [], 0
@@ -372,23 +329,6 @@ def _dropout_streams(seeds: Sequence[int], layer: int) -> list[np.random.Generat
     numpy's SFC64 is five times as fast as torch's generator, and a mask needs a number per unit.
     """
     return [np.random.Generator(np.random.SFC64([seed, layer])) for seed in seeds]
-
-
-def _shared_inputs(tasks: Sequence[Task]) -> tuple[list[Tensor], Tensor]:
-    """Each table of inputs once, and where in them the tasks' rows are, the padding row last."""
-    tables = list({id(task.x): task.x for task in tasks}.values())
-    sizes = np.cumsum([0, *(len(table) for table in tables)]).tolist()
-    starts = {id(table): start for table, start in zip(tables, sizes, strict=False)}
-    own = [torch.arange(task.n_rows) if task.rows is None else task.rows for task in tasks]
-    places = [rows + starts[id(task.x)] for rows, task in zip(own, tasks, strict=True)]
-    return tables, torch.cat([*places, torch.zeros(1, dtype=torch.long)])
-
-
-def _relative_weight(task: Task) -> Tensor:
-    """Weights whose mean is 1, so that a row counts the same whatever else is in its batch."""
-    if task.weight is None:
-        return torch.ones(task.n_rows)
-    return task.weight / task.weight.mean().clamp(min=torch.finfo(task.weight.dtype).tiny)
 
 
 def _rate(settings: Settings, epoch: int) -> float:

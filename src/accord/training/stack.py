@@ -326,8 +326,8 @@ class FusedAdam:
         self.kernel = {"adam": torch._fused_adam_, "adamw": torch._fused_adamw_}[settings.optimizer]
         self.count = torch.zeros((), device=settings.device)
         self.rate = settings.learning_rate
-        moments = [torch.zeros_like(stack.parameters) for _ in range(2)]
-        buffers = [stack.parameters, stack.gradients, *moments]
+        self.moments = [torch.zeros_like(stack.parameters) for _ in range(2)]
+        buffers = [stack.parameters, stack.gradients, *self.moments]
         self.parts = [(buffers, settings.weight_decay)]
         if settings.weight_decay and stack.extra.numel():
             # the objective's own scalars are no weights, and 0 is no better place for them

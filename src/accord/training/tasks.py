@@ -140,7 +140,8 @@ class StoppingRows:
 class Task:
     """The rows of one ensemble, scaled, and a seed per member.
 
-    Tasks may share one ``x``, of which ``rows`` are a task's own: folds of a table do.
+    Tasks may share one ``x``, of which ``rows`` are a task's own: folds of a table do. Where rows
+    come from a stream, ``x`` and ``columns`` are empty.
 
     **Shape**: x (N, d), or (any, d) with ``rows`` (N,); each column (N, T); weight (N,).
     """

@@ -2,10 +2,12 @@
 
 import math
 import re
+import time
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +15,7 @@ from numpy.typing import NDArray
 from accord._threads import threads_for
 from accord._types import Bools
 from accord.training.loop import Loop
+from accord.training.rows import Chunk, StreamedRows
 from accord.training.tasks import (
     Design,
     EpochReport,
@@ -26,6 +29,8 @@ from accord.training.tasks import (
 # A member whose loss or weights stop being finite is trained again, at most this often.
 _MAX_RESTARTS = 3
 _RESTART_FACTOR = 0.1
+# Between two states of a training that are kept.
+_KEEP_SECONDS = 60.0
 # torch has no error of its own for memory on the CPU.
 _MEMORY = re.compile("allocate|out of memory|storage size", re.IGNORECASE)
 
@@ -61,6 +66,46 @@ def train(
         trained = _without_diverged(group, loop.results(), design, objective, settings)
         results.update(zip(numbers, trained, strict=True))
     return [results[i] for i in range(len(tasks))]
+
+
+def train_on_stream(
+    tasks: Sequence[Task],
+    chunk: Callable[[int], Chunk],
+    design: Design,
+    objective: Objective,
+    settings: Settings,
+    *,
+    listener: Listener | None = None,
+    state: dict[str, Any] | None = None,
+    keep: Callable[[dict[str, Any]], None] | None = None,
+) -> list[Trained]:
+    """Train all members as one stack on rows that come in chunks, one for each epoch.
+
+    ``keep`` is given the state of training now and then; with it as ``state`` the same call goes
+    on from there, and ends at the same bits. Members that diverge are an error: there is no way
+    back in a stream.
+    """
+    kept_at = time.monotonic()
+
+    def after_epoch(loop: Loop) -> None:
+        nonlocal kept_at
+        if keep is not None and time.monotonic() - kept_at >= _KEEP_SECONDS:
+            keep(loop.state)
+            kept_at = time.monotonic()
+
+    rows = StreamedRows(chunk, tasks, settings)
+    with _enough_memory(), threads_for(_largest_product(tasks, design, settings)):
+        loop = Loop(tasks, design, objective, settings, listener, rows, after_epoch)
+        if state is not None:
+            loop.go_on_from(state)
+        loop.run()
+    results = loop.results()
+    if not all(_is_finite(result).all() for result in results):
+        raise DivergedError(
+            "training must reach a finite loss, but networks diverged on the stream of rows. Check "
+            "the data for extreme values."
+        )
+    return results
 
 
 @contextmanager

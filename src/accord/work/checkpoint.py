@@ -6,6 +6,7 @@ all the same counts as absent. Like model files, these hold numbers and text, an
 """
 
 import hashlib
+import shutil
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -19,6 +20,7 @@ from accord import persistence
 from accord._files import quoted
 
 _ENDING = ".unit"
+_FILES = ".files"
 Value = TypeVar("Value")
 
 
@@ -78,10 +80,16 @@ class Checkpoint:
                 stacklevel=2,
             )
 
+    def place(self, key: str) -> Path:
+        """A folder for files of the run's own, which are removed with what was kept."""
+        return self.folder / f"{key}{_FILES}"
+
     def clear(self) -> None:
         """Remove what was kept, and the folder if nothing else is in it."""
         for path in self.folder.glob(f"*{_ENDING}"):  # also what a kill left half written
             path.unlink(missing_ok=True)
+        for path in self.folder.glob(f"*{_FILES}"):
+            shutil.rmtree(path, ignore_errors=True)
         with suppress(OSError):  # not there, or it holds something that is not ours
             self.folder.rmdir()
 

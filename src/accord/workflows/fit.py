@@ -172,6 +172,7 @@ def fit_table(
     use: Sequence[str] = (),
     category: Sequence[str] = (),
     max_rows: int = 1_000_000,
+    passes: int = 1,
     n_jobs: int | None = None,
     seed: int = 0,
     encoding: str | None = None,
@@ -211,7 +212,9 @@ def fit_table(
         ignore: Columns not to be used.
         use: Columns to be used although they look like row numbers or names of rows.
         category: Columns of numbers that are names of kinds, such as postcodes or machine types.
-        max_rows: Of a file with more rows, a random sample of so many is read.
+        max_rows: Of a file with more rows, a random sample of so many is read, on which everything
+            is chosen and judged.
+        passes: How often networks that were chosen on a sample are then trained on all rows.
         n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
             to do for them; None for this one.
         seed: The same number gives the same model.
@@ -245,6 +248,7 @@ def fit_table(
         use=tuple(use),
         category=tuple(category),
         max_rows=max_rows,
+        passes=passes,
         n_jobs=n_jobs,
         random_state=seed,
     )

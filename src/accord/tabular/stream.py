@@ -1,0 +1,221 @@
+"""All rows of a file, a sample of which is in memory: encoded as that was, shuffled, on disk."""
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, final
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from accord._code import code_digest
+from accord._progress import Progress
+from accord._types import Floats, Indices
+from accord.portfolio import MoreRows, record_type
+from accord.tables import (
+    FurtherTraining,
+    Records,
+    ShuffledRows,
+    Table,
+    TableEncoder,
+    TableError,
+    TrainingData,
+    part_count,
+    read_again,
+    sample_note,
+)
+from accord.tabular.profile import row_hashes
+from accord.tabular.roles import order_of
+from accord.work import Checkpoint, digest
+
+_SEED = 0
+# Room that must be left on the disk.
+_SPARE_BYTES = 1 << 30
+Keys = NDArray[Any]
+KeysOf = Callable[[Table, TrainingData], Keys]
+
+
+@final
+@dataclass(frozen=True)
+class SampledTable:
+    """A sample with all that was decided on it: how to read the rest of its file.
+
+    ``roles`` are the columns of the target and of what is known of it, ``features`` what the
+    encoder makes of the sample, ``tolerance`` that of each of its rows where there is one.
+    """
+
+    table: Table
+    data: TrainingData
+    roles: dict[str, str]
+    encoder: TableEncoder
+    features: Floats
+    tolerance: Floats | None
+    together: Indices | None
+    group: str | None
+    time: str | None
+
+    @property
+    def key(self) -> str:
+        """What tells the rows, and how they are encoded, from all others."""
+        data = self.data
+        return digest(
+            code_digest(),
+            self.table.sha256,
+            self.features,
+            data.y,
+            data.rows,
+            data.schema.to_dict(),
+            self.roles,
+            self.tolerance,
+            self.group,
+            self.time,
+        )
+
+
+@contextmanager
+def all_rows(
+    sample: SampledTable, passes: int, kept: Checkpoint | None, progress: Progress
+) -> Iterator[tuple[MoreRows | None, tuple[str, ...]]]:
+    """All rows of the sample's file in a random order, None where there is no need; and notes.
+
+    The notes are those of the sample, but for the one that only a sample is used.
+    They are on disk, in the folder of what is kept, or else in one for temporary files, until the
+    work with them is done; in what is kept they stay if it is stopped.
+    """
+    origin, notes = sample.table.origin, sample.data.notes
+    if not passes or origin is None:
+        yield None, notes
+        return
+    key = sample.key
+    with tempfile.TemporaryDirectory() as elsewhere:
+        folder = Path(elsewhere) / "rows" if kept is None else kept.place(key)
+        records = _Recorder(sample)
+        rows = ShuffledRows(folder, records.dtype, part_count(origin.n_rows))
+        if not rows.is_whole:
+            needed = origin.n_rows * records.dtype.itemsize
+            if note := _no_room(folder, needed):
+                yield None, (*notes, note)
+                return
+            rows.write(_blocks(sample, records, progress), seed=_SEED)
+        said = sample_note(origin.n_rows, sample.table.numbers)
+        more = MoreRows(rows, rows.n_rows, key, passes)
+        yield more, tuple(note for note in notes if note not in said)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _no_room(folder: Path, needed: int) -> str:
+    """A sentence if a shuffled copy does not fit on the disk, else nothing."""
+    place = next(path for path in (folder, *folder.parents) if path.exists())
+    if shutil.disk_usage(place).free >= needed + _SPARE_BYTES:
+        return ""
+    return (
+        f"Networks were trained on the sample alone: a shuffled copy of all rows takes "
+        f"{needed / 2**30:.1f} GB, for which there is no room in {place}."
+    )
+
+
+def _blocks(
+    sample: SampledTable, records: "_Recorder", progress: Progress
+) -> Iterator[tuple[NDArray[np.int64], Records]]:
+    origin = sample.table.origin
+    assert origin is not None, "all_rows has looked"
+    try:
+        with read_again(sample.table, columns=records.columns) as batches:
+            for batch in batches:
+                numbers, own = records(batch)
+                yield numbers, own
+                assert batch.numbers is not None, "it was read again"
+                progress(float(batch.numbers[-1]) / origin.n_rows, "Reading")
+    except TableError as error:
+        raise TableError(
+            f"{error} The sample has no such cells: to train on it alone, pass passes=0 "
+            "(--passes 0)."
+        ) from error
+
+
+class _Recorder:
+    """Turns batches of the file into records, encoded as the sample."""
+
+    def __init__(self, sample: SampledTable) -> None:
+        self._read = FurtherTraining(sample.table, sample.data, sample.roles)
+        self._sample, self._kin = sample, _Kin(sample)
+        known = {role for role in sample.roles if role != "target"}
+        known |= {"lower", "upper"} if known & {"lower", "upper"} else set()
+        known |= set() if sample.tolerance is None else {"tolerance"}
+        self.dtype = record_type(sample.features.shape[1], known)
+        named = {name for name in (sample.group, sample.time) if name is not None}
+        self.columns = [*dict.fromkeys([*self._read.columns, *sorted(named)])]
+
+    def __call__(self, batch: Table) -> tuple[NDArray[np.int64], Records]:
+        data = self._read(batch)
+        records = np.empty(len(data.y), self.dtype)
+        records["x"] = self._sample.encoder.transform(data.X)
+        records["y"], records["like"] = data.y, self._kin(batch, data)
+        tolerance = data.tolerance
+        if tolerance is None and self._sample.tolerance is not None:
+            tolerance = np.full(len(data.y), self._sample.tolerance[0])  # one for all rows
+        known = {"weight": data.weight, "tolerance": tolerance}
+        for name, bound in (("lower", data.lower), ("upper", data.upper)):
+            known[name] = None if bound is None else np.where(np.isnan(bound), data.y, bound)
+        for name, values in known.items():
+            if values is not None:
+                records[name] = values
+        return data.rows, records
+
+
+class _Kin:
+    """Which row of the sample each row is held out with, −1 for none.
+
+    That is the row itself; else one of its group, the nearest in time, or else a copy, unless rows
+    of the sample are alike only because their values are few.
+    """
+
+    def __init__(self, sample: SampledTable) -> None:
+        self._rows, self._time = sample.data.rows, sample.time
+        self._keys_of = _keys_of(sample)
+        if self._keys_of is not None:
+            keys = self._keys_of(sample.table, sample.data)
+            self._order = np.argsort(keys, kind="stable")
+            self._keys = keys[self._order]
+
+    def __call__(self, batch: Table, data: TrainingData) -> Indices:
+        place = np.searchsorted(self._rows, data.rows).clip(max=len(self._rows) - 1)
+        like = np.where(self._rows[place] == data.rows, place, -1)
+        if self._keys_of is None:
+            return like
+        keys = self._keys_of(batch, data)
+        place = np.searchsorted(self._keys, keys).clip(max=len(self._keys) - 1)
+        known = np.ones(len(keys), bool)
+        if self._time is None:
+            known = self._keys[place] == keys
+        else:
+            before = np.maximum(place - 1, 0)
+            nearer = np.abs(keys - self._keys[before]) < np.abs(keys - self._keys[place])
+            place = np.where(nearer, before, place)
+        return np.where((like < 0) & known, self._order[place], like)
+
+
+def _keys_of(sample: SampledTable) -> KeysOf | None:
+    group, time = sample.group, sample.time
+    if time is not None:
+        return lambda table, data: np.asarray(order_of(table, data, time))
+    if group is not None:
+        return lambda table, data: _group_keys(table, data, group)
+    hashes = row_hashes(sample.data.X, sample.data.y)
+    if sample.together is not None and len(np.unique(sample.together)) > len(np.unique(hashes)):
+        return None
+    return lambda table, data: row_hashes(data.X, data.y)
+
+
+def _group_keys(table: Table, data: TrainingData, group: str) -> Keys:
+    """A hash of the group of each row; one without a group has that of its own number."""
+    column = table.data.column(group).take(pa.array(data.places))
+    names = pc.cast(column, pa.string()).to_pandas()
+    hashes = np.asarray(pd.util.hash_array(names.to_numpy(dtype=object)))
+    return np.where(names.isna(), np.uint64(2**63) + data.rows.astype(np.uint64), hashes)
