@@ -100,7 +100,7 @@ class HeldOutEvidence:
         """The coverage of the narrowest central interval that holds each target, (N,)."""
         probability = np.asarray(self.distribution(tolerance).cdf(self.y))
         # rounding may put a probability just above 1
-        return np.clip(np.abs(2 * probability - 1), 0.0, 1.0)
+        return np.asarray(np.clip(np.abs(2 * probability - 1), 0.0, 1.0))
 
     def thinned(self, seed: int) -> "HeldOutEvidence":
         """A random subset where there are many rows."""
