@@ -14,6 +14,7 @@ from accord.portfolio.recipes import (
     GaussianProcessRecipe,
     NetworkRecipe,
     Recipe,
+    RidgeRecipe,
     recipes_for,
 )
 
@@ -25,6 +26,7 @@ RECIPES: dict[str, Recipe] = {
     "mixture": NetworkRecipe("m", "", hidden=(8,), bins=4, components=3, steps=50, seeds=2),
     "logarithm": NetworkRecipe("log", "", hidden=(8,), transform="log", steps=50, seeds=1),
     "Gaussian process": GaussianProcessRecipe(),
+    "ridge": RidgeRecipe("ridge", "a line"),
     "trees": BoostingRecipe(trees=20),
 }
 

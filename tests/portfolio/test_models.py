@@ -14,6 +14,7 @@ from accord.portfolio.recipes import (
     GaussianProcessRecipe,
     NetworkRecipe,
     Recipe,
+    RidgeRecipe,
     recipes_for,
 )
 from accord.portfolio.targets import ScaledRows
@@ -30,6 +31,7 @@ RECIPES: dict[str, Recipe] = {
     "mixture": NetworkRecipe("five", "", hidden=(32,), bins=8, components=5, steps=200, seeds=1),
     "tolerant": NetworkRecipe("tolerant", "", hidden=(16,), tolerance=0.2, steps=200, seeds=1),
     "Gaussian process": GaussianProcessRecipe(),
+    "additive": RidgeRecipe("additive", "curves", bins=8),
     "trees": BoostingRecipe(trees=40),
 }
 every = pytest.mark.parametrize("name", RECIPES)
@@ -127,11 +129,12 @@ def test_seeds_of_networks_differ() -> None:
 def test_a_wide_table_is_not_encoded_and_tries_less() -> None:
     wide = RNG.normal(size=(160, 1_000))
     recipes = recipes_for("standard", wide, Z)
-    tried = ["line", "short", "mixture", "trees", "Gaussian process"]
+    tried = ["line", "short", "mixture", "ridge", "trees", "Gaussian process"]
     assert [r.name for r in recipes] == tried
     assert all(r.bins == 0 and r.seeds == 1 for r in recipes if isinstance(r, NetworkRecipe))
     wider = np.tile(wide, 3)
-    assert [r.name for r in recipes_for("standard", wider, Z)] == ["line", "short", "mixture"]
+    tried = ["line", "short", "mixture", "ridge"]
+    assert [r.name for r in recipes_for("standard", wider, Z)] == tried
     narrow = recipes_for("standard", wide[:, :100], Z)
     assert {r.bins for r in narrow if isinstance(r, NetworkRecipe)} == {0, 16}
 
@@ -141,8 +144,9 @@ def test_which_recipes_are_tried(censored: bool) -> None:
     skewed = np.exp(2 * RNG.normal(size=160))
     names = [r.name for r in recipes_for("standard", X, skewed, censored=censored)]
     networks = {"line", "short", "smooth", "thresholds", "tolerant", "mixture"}
+    lines = {"ridge", "additive", "log ridge", "log additive"}
     assert set(names) == networks | (
-        set() if censored else {"logarithm", "trees", "Gaussian process"}
+        set() if censored else {"logarithm", "trees", "Gaussian process", *lines}
     )
     plain = [r.name for r in recipes_for("quick", X, Z, censored=censored)]
     assert len(plain) < len(names)

@@ -80,4 +80,5 @@ def test_wide_tables_have_lines_but_no_curves_and_very_wide_ones_neither() -> No
 
     assert names(200, 20) == {"ridge", "additive"}
     assert names(5_000, 400) == {"ridge"}
+    assert names(160, 3_000) == {"ridge"}
     assert names(20_000, 2_000) == set()

@@ -96,16 +96,14 @@ class RidgeRecipe:
     tolerance: float = 0.0
 
     def work(self, n: int, d: int, n_folds: int) -> float:
+        rows, inputs = min(n, RIDGE_ROWS), d * (1 + self.bins)
         # the singular values, and a cost of its own
-        return 5e7 + n_folds * 20.0 * self._products(n, d)
+        return 5e7 + n_folds * 20.0 * min(rows, inputs) ** 2 * max(rows, inputs)
 
     def is_affordable(self, n: int, d: int) -> bool:
-        """Whether it takes seconds at most."""
-        return self._products(n, d) <= _MOST_RIDGE_PRODUCTS
-
-    def _products(self, n: int, d: int) -> float:
-        rows, inputs = min(n, RIDGE_ROWS), d * (1 + self.bins)
-        return float(min(rows, inputs)) ** 2 * max(rows, inputs)
+        """Whether it takes seconds, and its singular vectors a few megabytes, at most."""
+        inputs = d * (1 + self.bins)
+        return min(n, inputs) * inputs <= (_MOST_ENCODED if self.bins else _MOST_DIRECTIONS)
 
 
 Recipe = NetworkRecipe | GaussianProcessRecipe | BoostingRecipe | RidgeRecipe
@@ -158,7 +156,8 @@ _FINE = replace(
 
 # Rows that a fold of a linear model learns from: a line is known well enough with these.
 RIDGE_ROWS = 20_000
-_MOST_RIDGE_PRODUCTS = 2e9
+# Numbers in the singular vectors of a fold: with bins fewer, as wide tables have no use for them.
+_MOST_DIRECTIONS, _MOST_ENCODED = 500_000, 200_000
 _RIDGES = (
     RidgeRecipe("ridge", "linear and exact, with the uncertainty of its weights"),
     RidgeRecipe("additive", "as ridge, of a curve per feature with 8 bins, added up", bins=8),
