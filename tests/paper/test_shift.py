@@ -16,10 +16,18 @@ from accord.paper.page import group_sentences, markdown_page
 from accord.paper.records import Record
 from accord.paper.reproduction import Reproduction, StudyResult
 from accord.paper.results import Results
-from accord.paper.shift import answers, families, methods
-from accord.paper.shift.answers import answer, auroc, retention
-from accord.paper.shift.families import FAMILIES, RANDOM, SETS, SHIFTS, STOCKS, ShiftedCase
-from accord.paper.shift.methods import last_layer, posterior_variance, prior_precision
+from accord.paper.shift import answers, methods
+from accord.paper.shift.answers import (
+    FAMILIES,
+    RANDOM,
+    SETS,
+    SHIFTS,
+    STOCKS,
+    answer,
+    auroc,
+    retention,
+)
+from accord.paper.shift.methods import ShiftedCase, last_layer, posterior_variance, prior_precision
 from accord.paper.shift.verdicts import compared
 from accord.paper.stacks import cells_of, stacks_of
 
@@ -37,7 +45,7 @@ def table(monkeypatch: pytest.MonkeyPatch) -> tuple[np.ndarray, np.ndarray]:
 class TestFamilies:
     def test_six_and_at_least_forty_splits(self) -> None:
         assert len(SHIFTS) == 6
-        assert sum(len(FAMILIES[name]) for name in SHIFTS) + len(families.MOMENTS) - 1 >= 40
+        assert sum(len(FAMILIES[name]) for name in SHIFTS) + len(answers.MOMENTS) - 1 >= 40
         assert len(SETS) == 17
         for name in SETS:
             assert any(name in FAMILIES[family] for family in ("gap", "tail", "cluster")), name
@@ -47,41 +55,41 @@ class TestFamilies:
         self, family: str, table: tuple[np.ndarray, np.ndarray]
     ) -> None:
         dataset = FAMILIES[family][0]
-        case, again = (families.case(family, dataset, 0) for _ in range(2))
+        case, again = (answers.case(family, dataset, 0) for _ in range(2))
         np.testing.assert_array_equal(case.X_test, again.X_test)
         seen = {row.tobytes() for row in case.X_train}
         assert not any(row.tobytes() in seen for row in case.X_test)
-        assert 0 < len(case.y_test) <= families.TEST_ROWS
-        assert len(case.y_train) <= families.ROWS
+        assert 0 < len(case.y_test) <= answers.TEST_ROWS
+        assert len(case.y_train) <= answers.ROWS
 
     def test_gap_and_tail_take_the_feature_that_leads(
         self, table: tuple[np.ndarray, np.ndarray]
     ) -> None:
-        gap, tail = (families.case(family, "boston", 0) for family in ("gap", "tail"))
-        assert families.leading_feature(*table) == 10
+        gap, tail = (answers.case(family, "boston", 0) for family in ("gap", "tail"))
+        assert answers.leading_feature(*table) == 10
         assert np.abs(gap.X_test[:, 10]).max() <= np.abs(gap.X_train[:, 10]).min() + 0.2
         assert np.abs(tail.X_test[:, 10]).min() >= np.abs(tail.X_train[:, 10]).max() - 0.2
 
     def test_a_group_is_unknown_and_no_more_than_a_third(
         self, table: tuple[np.ndarray, np.ndarray]
     ) -> None:
-        case = families.case("group", "boston", 0)
-        [column] = families.GROUP_COLUMNS["boston"]
+        case = answers.case("group", "boston", 0)
+        [column] = answers.GROUP_COLUMNS["boston"]
         [held_out] = np.unique(case.X_test[:, column])
         assert held_out not in case.X_train[:, column]
-        assert 3 * len(case.y_train) >= 2 * families.ROWS
+        assert 3 * len(case.y_train) >= 2 * answers.ROWS
 
     def test_time_tests_on_what_comes_next(self, monkeypatch: pytest.MonkeyPatch) -> None:
         days = np.arange(1000.0)
         monkeypatch.setattr(sets, "table", lambda name: (days[:, None], days))
-        for split, moment in enumerate(families.MOMENTS):
-            case = families.case("time", STOCKS, split)
+        for split, moment in enumerate(answers.MOMENTS):
+            case = answers.case("time", STOCKS, split)
             assert case.y_train.max() < case.y_test.min() == round(1000 * moment)
             assert len(case.y_test) == 100
 
     def test_an_unknown_family_is_refused(self, table: tuple[np.ndarray, np.ndarray]) -> None:
         with pytest.raises(ValueError, match="family must be one of random rows, outliers"):
-            families.case("storm", "boston", 0)
+            answers.case("storm", "boston", 0)
 
 
 class TestLaplace:
@@ -281,7 +289,7 @@ def test_sets_are_the_units_of_the_test() -> None:
 
     found = compared(invented(level), methods.ACCORD, methods.DEEP, "nll")
     assert found is not None
-    assert (found.lower, found.n_sets) == (len(families.MOMENTS), 18)
+    assert (found.lower, found.n_sets) == (len(answers.MOMENTS), 18)
     assert found.p_sets > 0.3, "one set of sixteen is no evidence"
 
 

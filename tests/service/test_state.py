@@ -1,6 +1,7 @@
 """What the service says of itself, and how its model is exchanged."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from pydantic import TypeAdapter
 
 import accord
 from accord.service import Limits, Service
-from accord.service.metrics import Gauge, Metrics
+from accord.service.service import Gauge, Metrics
 
 
 @pytest.fixture(scope="module")
@@ -40,6 +41,13 @@ def test_the_description_has_the_columns_and_real_examples(
     assert reply.json["predictions"][0]["mean"] == pytest.approx(answer["predictions"][0]["mean"])
     text = operation["requestBody"]["content"]["text/csv"]["example"].encode()
     assert ask(service, Call(body=text, media="text/csv"))[0].status == 200
+
+
+def test_the_description_refers_to_what_it_defines(service: Service) -> None:
+    found = ask(service, Call("/openapi.json"))[0]
+    named = set(re.findall(r'"#/components/schemas/(\w+)"', found.body.decode()))
+    assert {"Rows", "Row", "Prediction", "Error"} <= named
+    assert named <= set(found.json["components"]["schemas"])
 
 
 def test_the_card(service: Service, model_file: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from accord._files import OptionError
 from accord.tables import (
+    FurtherTraining,
     Schema,
     TableError,
     TrainingData,
@@ -17,6 +18,7 @@ from accord.tables import (
     conform,
     number_column,
     prepare_training,
+    read_again,
     read_table,
 )
 
@@ -449,3 +451,35 @@ def test_columns_of_any_size_beside_the_target() -> None:
     frame = pd.DataFrame({"huge": 1e300 * y, "small": 1e-250 * y[::-1] * y, "y": y})
     notes = prepare_training(read_table(frame), target="y").notes
     assert any(note.startswith("'huge' follows 'y' almost exactly") for note in notes)
+
+
+def test_further_rows_are_read_as_the_sample_was(frame: pd.DataFrame, tmp_path: Path) -> None:
+    """Once the sample has told how cells are written, all rows of the file are as if read whole."""
+    frame["size"] = [f"{value:.4f}".replace(".", ",") for value in frame["size"]]
+    frame["least"] = np.where(np.arange(N) % 7 == 0, frame["price"] - 1, np.nan)
+    frame.loc[[3, 50], "price"] = np.nan
+    frame.loc[5, "town"] = None
+    path = tmp_path / "t.csv"
+    frame.drop(columns=["note", "street"]).to_csv(path, index=False, sep=";")
+    roles = {"target": "price", "lower": "least"}
+    whole = prepared(path, lower_column="least")
+    sample = read_table(path, max_rows=40)
+    further = FurtherTraining(sample, prepare_training(sample, **columns(roles)), roles)
+    with read_again(sample, columns=further.columns) as batches:
+        found = [further(batch) for batch in batches]
+    names = found[0].schema.names
+    assert set(names) >= {"size", "town", "sold", "new"}
+    got = pd.concat([part.X for part in found], ignore_index=True)
+    pd.testing.assert_frame_equal(got, whole.X[names], check_dtype=False)
+    for name in ("y", "lower", "upper", "rows", "exact"):
+        values = np.concatenate([getattr(part, name) for part in found])
+        np.testing.assert_array_equal(values, getattr(whole, name), err_msg=name)
+
+
+def columns(roles: dict[str, str]) -> dict[str, Any]:
+    return {"target": roles["target"], "lower_column": roles["lower"]}
+
+
+def test_only_a_sample_of_a_file_is_read_again(frame: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match="only a sample of a file"), read_again(read_table(frame)):
+        pass

@@ -79,6 +79,16 @@ def test_clearing_leaves_what_is_not_ours(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
 
 
+def test_files_of_a_run_are_removed_with_the_rest(tmp_path: Path) -> None:
+    kept = Checkpoint(tmp_path / "kept")
+    for key in ("a", "b"):  # also those of another question
+        kept.place(key).mkdir(parents=True)
+        (kept.place(key) / "rows").write_bytes(b"1")
+    assert Checkpoint(tmp_path / "kept").place("a") == kept.place("a")
+    kept.clear()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_run_goes_on_where_nothing_can_be_kept(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     kept = Checkpoint(tmp_path / "file" / "folder")

@@ -13,8 +13,7 @@ import click
 
 from accord._version import __version__
 from accord.cli.compare import compare
-from accord.cli.datasets import datasets
-from accord.cli.demo import demo
+from accord.cli.datasets import datasets, demo
 from accord.cli.evaluate import evaluate
 from accord.cli.export import export
 from accord.cli.fit import fit

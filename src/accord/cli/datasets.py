@@ -1,5 +1,7 @@
-"""``accord datasets``: the datasets of the literature that the library knows."""
+"""``accord datasets`` and ``accord demo``: data that the library knows, and every step on some."""
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -51,3 +53,49 @@ def datasets(
         click.echo(f"{entry.n:,} rows, {entry.d} columns, target {entry.target[0]}.")
         click.echo(f"Columns: {', '.join(feature for feature, _ in entry.features)}.")
         click.echo(f"Licence: {entry.licence}.")
+
+
+@click.command(short_help="Fit, predict and report on built-in data, in under a minute.")
+@click.option(
+    "--folder",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("accord-demo"),
+    show_default=True,
+    help="Where the files go.",
+)
+@options.seed
+@options.force
+@options.common
+def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> None:
+    """Fit a model to the diabetes study that comes with scikit-learn, and predict new rows.
+
+    Writes patients.csv, model.accord, report.html, report.json, new-patients.csv and
+    predictions.csv to a folder, by the same calls as 'accord fit' and 'accord predict'.
+
+    \b
+    Example:
+      accord demo --folder look
+    """
+    from accord.report import fit_report
+    from accord.workflows import run_demo
+
+    with terminal.progress(quiet=quiet) as progress:
+        result = run_demo(
+            folder, seed=seed, force=force, write_report=fit_report, progress=progress
+        )
+    if as_json:
+        terminal.print_json(result.to_json())
+        return
+    for step in result.steps:
+        terminal.say(f"  $ {step}")
+    terminal.notes(result.fit.notes, quiet=quiet)
+    terminal.print_verdict(result.fit.verdict)
+    terminal.say(f"Predicted {result.predictions.n_rows} new rows: {result.predictions.path}")
+    terminal.say(f"The report: {terminal.bold(str(result.report.absolute()))}")
+    terminal.say(f"With your own table: {_called()} fit table.csv --target COLUMN")
+
+
+def _called() -> str:
+    """How this command is called: by its name if the shell finds it, otherwise by its path."""
+    path = Path(sys.argv[0])
+    return "accord" if shutil.which("accord") or path.name != "accord" else str(path)

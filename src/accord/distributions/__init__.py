@@ -33,9 +33,8 @@ from accord.distributions.reshaped import (
 from accord.distributions.smoothed import Smoothed
 from accord.distributions.sums import register_sum, with_noise
 from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
-from accord.distributions.truncated import Truncated
 from accord.distributions.varying_student_t import VaryingStudentT
-from accord.distributions.wrapped import Decomposed
+from accord.distributions.wrapped import Decomposed, Truncated
 
 __all__ = [
     "Affine",

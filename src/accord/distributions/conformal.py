@@ -14,8 +14,7 @@ from accord._types import Floats
 from accord.distributions.batch import TensorMap, Values
 from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.reshaped import Reshaped
-from accord.distributions.truncated import Truncated
-from accord.distributions.wrapped import SameDensity
+from accord.distributions.wrapped import SameDensity, Truncated
 
 # A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
 _ROUNDING = 1e-9

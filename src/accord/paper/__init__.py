@@ -5,7 +5,7 @@ tables, claims and figures. Loaded on first use, since some bring torch.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from accord.paper.claims import RULE, JudgedClaim
@@ -25,30 +25,23 @@ if TYPE_CHECKING:
     from accord.paper.study import Departure, Study
     from accord.paper.tables import ResultTable
 
-# public name -> the module that defines it
-_EXPORTS = {
-    "BEYOND": "page",
-    "Departure": "study",
-    "MeanOverSplits": "results",
-    "Figure": "published",
-    "Listener": "runner",
-    "OWN_STUDIES": "reproduction",
-    "RULE": "claims",
-    "Reproduction": "reproduction",
-    "STUDIES": "reproduction",
-    "Study": "study",
-    "StudyCost": "reproduction",
-    "ResultTable": "tables",
-    "TerminalProgress": "runner",
-    "JudgedClaim": "claims",
-    "claim_grid": "page",
-    "claim_groups": "page",
-    "figure": "published",
-    "group_sentences": "page",
-    "lay_out": "reproduction",
-    "reproduce": "reproduction",
-    "standard_errors_apart": "results",
-    "study_named": "reproduction",
+_HOMES = {
+    "claims": ("RULE", "JudgedClaim"),
+    "page": ("BEYOND", "claim_grid", "claim_groups", "group_sentences"),
+    "published": ("Figure", "figure"),
+    "reproduction": (
+        "OWN_STUDIES",
+        "STUDIES",
+        "Reproduction",
+        "StudyCost",
+        "lay_out",
+        "reproduce",
+        "study_named",
+    ),
+    "results": ("MeanOverSplits", "standard_errors_apart"),
+    "runner": ("Listener", "TerminalProgress"),
+    "study": ("Departure", "Study"),
+    "tables": ("ResultTable",),
 }
 
 __all__ = [
@@ -77,7 +70,10 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> object:
-    if name not in _EXPORTS:
-        raise AttributeError(f"module 'accord.paper' has no attribute {name!r}")
-    return getattr(import_module(f"accord.paper.{_EXPORTS[name]}"), name)
+def __getattr__(name: str) -> Any:
+    for module, names in _HOMES.items():
+        if name in names:
+            value = getattr(import_module(f"accord.paper.{module}"), name)
+            globals()[name] = value
+            return value
+    raise AttributeError(f"module 'accord.paper' has no attribute {name!r}")

@@ -120,11 +120,11 @@ def _post_hoc(rows: str) -> StudyModel:
 
 def _groups(rows: str) -> list[Group]:
     cheap = Protocol(_SCHEMES[rows], DATASETS, splits=20, quick_splits=2)
-    dear = Protocol(_SCHEMES[rows], DATASETS, splits=_CHOSEN, quick_splits=1)
+    costly = Protocol(_SCHEMES[rows], DATASETS, splits=_CHOSEN, quick_splits=1)
     return [
         Group(NAME, f"{rows}, sweep", cheap, _sweep(rows)),
         Group(NAME, f"{rows}, likelihoods", cheap, _families(rows)),
-        Group(NAME, f"{rows}, chosen tolerance", dear, _chosen(rows)),
+        Group(NAME, f"{rows}, chosen tolerance", costly, _chosen(rows)),
         Group(NAME, f"{rows}, post-hoc", cheap, (_post_hoc(rows),)),
     ]
 

@@ -64,8 +64,8 @@ class MoreRows:
 
     def n_chunks(self, recipe: NetworkRecipe) -> int:
         """Chunks that networks learn from; 0 where there is no time."""
-        steps = recipe.steps * self.batch_size(recipe) / max(1, self.n_rows)
-        return int(self.share * max(self.passes, math.ceil(steps)) * self.rows.n_parts)
+        for_its_steps = round(recipe.steps * self.batch_size(recipe) / max(1, self.n_rows))
+        return int(self.share * max(self.passes, for_its_steps) * self.rows.n_parts)
 
     def n_seen(self, recipe: NetworkRecipe) -> int:
         """Rows that are learnt from, each at least once; about, where time is short."""

@@ -120,6 +120,8 @@ class PortfolioUnits:
         """
         size = (self.table.x.shape[1], len(self.parts))
         networks = [(c, c.recipe) for c in tried if isinstance(c.recipe, NetworkRecipe)]
+        if not networks:
+            return Tried([], ("No network could be trained: of all rows, a sample is used.",))
         share = self.clock.affordable([more.work(recipe, *size) for _, recipe in networks])
         more = replace(more, share=share)
         networks = [(c, recipe) for c, recipe in networks if more.n_chunks(recipe)]

@@ -27,11 +27,9 @@ from accord.service.bodies import (
     warning_header,
 )
 from accord.service.limits import Refused, has_key
-from accord.service.metrics import CONTENT_TYPE, OPEN_PATHS
-from accord.service.model import Served
+from accord.service.model import Question, Served
 from accord.service.openapi import describe
-from accord.service.predictions import Question
-from accord.service.service import Service
+from accord.service.service import CONTENT_TYPE, OPEN_PATHS, Service
 from accord.tables import TableError
 
 _A = TypeVar("_A")

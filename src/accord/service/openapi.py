@@ -70,7 +70,7 @@ def describe(app: FastAPI, served: Served, limits: Limits) -> dict[str, Any]:
     definitions = rows.pop("$defs")
     rows |= {"minItems": 1, "maxItems": limits.rows}
     document["components"] = {
-        "schemas": {**definitions, "BodyRows": rows, "Prediction": _PREDICTION, "Error": _ERROR},
+        "schemas": {**definitions, "Rows": rows, "Prediction": _PREDICTION, "Error": _ERROR},
         "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
     }
     for path, methods in document["paths"].items():

@@ -18,17 +18,21 @@ from accord.tables.sampling import marks_of
 
 Records = NDArray[Any]
 
-# Parts have at most about so many rows, and are at least so many.
-_PART_ROWS = 131_072
+# Parts have at most about so many bytes, and are at least so many.
+_PART_BYTES = 16 * 2**20
 _FEWEST_PARTS = 64
 # Bytes of rows that wait in memory to be written.
 _WAITING_BYTES = 64 * 2**20
 _WHOLE = "whole"
 
 
-def part_count(n_rows: int) -> int:
-    """Parts of a table with so many rows."""
-    return max(_FEWEST_PARTS, -(-n_rows // _PART_ROWS))
+def part_count(n_rows: int, dtype: np.dtype[Any]) -> int:
+    """Parts of a table with so many rows of a kind.
+
+    >>> part_count(1_000, np.dtype("f8")), part_count(50_000_000, np.dtype("92V"))
+    (64, 275)
+    """
+    return max(_FEWEST_PARTS, -(-n_rows * dtype.itemsize // _PART_BYTES))
 
 
 @final

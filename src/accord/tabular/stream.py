@@ -96,7 +96,7 @@ def all_rows(
     with tempfile.TemporaryDirectory() as elsewhere:
         folder = Path(elsewhere) / "rows" if kept is None else kept.place(key)
         records = _Recorder(sample)
-        rows = ShuffledRows(folder, records.dtype, part_count(origin.n_rows))
+        rows = ShuffledRows(folder, records.dtype, part_count(origin.n_rows, records.dtype))
         if not rows.is_whole:
             needed = origin.n_rows * records.dtype.itemsize
             if note := _no_room(folder, needed):

@@ -16,16 +16,20 @@ if TYPE_CHECKING:
         SplitKind,
         compare_methods,
     )
-    from accord.workflows.datasets import DatasetsResult, describe_datasets, export_dataset
-    from accord.workflows.demo import DemoResult, run_demo
+    from accord.workflows.datasets import (
+        DatasetsResult,
+        DemoResult,
+        describe_datasets,
+        export_dataset,
+        run_demo,
+    )
     from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.export import ExportResult, export_model
+    from accord.workflows.findings import JudgedRow, Leaks, LevelCurve, WideRow
     from accord.workflows.fit import FitResult, fit_table, parse_tolerance
     from accord.workflows.history import ALARM, History, MonitoredTable
-    from accord.workflows.judged_rows import JudgedRow, LevelCurve, WideRow
-    from accord.workflows.leaks import Leaks
     from accord.workflows.methods import METHODS, Method
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import (
@@ -48,57 +52,16 @@ _HOMES = {
         "SplitKind",
         "compare_methods",
     ),
-    "datasets": (
-        "DatasetsResult",
-        "describe_datasets",
-        "export_dataset",
-    ),
-    "demo": (
-        "DemoResult",
-        "run_demo",
-    ),
-    "drift": (
-        "ColumnDrift",
-        "Drift",
-        "measure_drift",
-    ),
-    "evaluate": (
-        "EvaluateResult",
-        "evaluate_table",
-    ),
-    "explain": (
-        "FeatureEffect",
-        "UnusualRow",
-    ),
-    "export": (
-        "ExportResult",
-        "export_model",
-    ),
-    "fit": (
-        "FitResult",
-        "fit_table",
-        "parse_tolerance",
-    ),
-    "history": (
-        "ALARM",
-        "MonitoredTable",
-        "History",
-    ),
-    "judged_rows": (
-        "JudgedRow",
-        "LevelCurve",
-        "WideRow",
-    ),
-    "leaks": ("Leaks",),
-    "methods": (
-        "METHODS",
-        "Method",
-    ),
-    "monitor": (
-        "MonitorResult",
-        "RowToLabel",
-        "monitor_table",
-    ),
+    "datasets": ("DatasetsResult", "DemoResult", "describe_datasets", "export_dataset", "run_demo"),
+    "drift": ("ColumnDrift", "Drift", "measure_drift"),
+    "evaluate": ("EvaluateResult", "evaluate_table"),
+    "explain": ("FeatureEffect", "UnusualRow"),
+    "export": ("ExportResult", "export_model"),
+    "findings": ("JudgedRow", "Leaks", "LevelCurve", "WideRow"),
+    "fit": ("FitResult", "fit_table", "parse_tolerance"),
+    "history": ("ALARM", "History", "MonitoredTable"),
+    "methods": ("METHODS", "Method"),
+    "monitor": ("MonitorResult", "RowToLabel", "monitor_table"),
     "predict": (
         "PredictResult",
         "interval_names",
@@ -106,18 +69,8 @@ _HOMES = {
         "predict_table",
         "prediction_columns",
     ),
-    "validate": (
-        "ValidateResult",
-        "validate_predictions",
-    ),
-    "verdict": (
-        "QUARTILES",
-        "RULE",
-        "Reliability",
-        "Use",
-        "Verdict",
-        "reliability",
-    ),
+    "validate": ("ValidateResult", "validate_predictions"),
+    "verdict": ("QUARTILES", "RULE", "Reliability", "Use", "Verdict", "reliability"),
 }
 
 __all__ = [

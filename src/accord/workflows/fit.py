@@ -25,17 +25,19 @@ from accord.tabular import (
     as_floats,
     partial_dependence,
 )
-from accord.workflows.columns import DescribedColumn, described_columns
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
-from accord.workflows.judged_rows import (
+from accord.workflows.findings import (
+    DescribedColumn,
     JudgedRow,
+    Leaks,
     LevelCurve,
     WideRow,
+    described_columns,
+    find_leaks,
     level_curve,
     listed_rows,
     widest_rows,
 )
-from accord.workflows.leaks import Leaks, find_leaks
 from accord.workflows.methods import engine_for, method_named
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 

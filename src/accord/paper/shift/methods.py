@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
@@ -26,7 +26,6 @@ from accord.estimators import (
     fit_together,
     inner_splits,
 )
-from accord.paper.shift.families import ShiftedCase
 from accord.portfolio import PortfolioRegressor
 
 __all__ = [
@@ -44,6 +43,7 @@ __all__ = [
     "PROCESS",
     "TREES",
     "ShiftMethod",
+    "ShiftedCase",
     "last_layer",
     "methods",
     "posterior_variance",
@@ -74,6 +74,18 @@ _HELD_OUT = 0.2
 _QUANTILES = 100
 # Variances of methods that know no noise end here, as a share of the targets' deviation.
 _FLOOR = 1e-3
+
+
+class ShiftedCase(NamedTuple):
+    """Training and test rows of one split.
+
+    **Shape**: X_train (N, d), y_train (N,), X_test (M, d), y_test (M,).
+    """
+
+    X_train: Floats
+    y_train: Floats
+    X_test: Floats
+    y_test: Floats
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,20 @@ import numpy as np
 from accord._types import Floats, Indices
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.sets import title
-from accord.paper.shift.answers import CONTROLS, GROUP, RETAINED, SHIFT, answered
-from accord.paper.shift.families import (
+from accord.paper.shift.answers import (
     CONTROLLED,
+    CONTROLS,
     FAMILIES,
+    GROUP,
     MOMENTS,
     RANDOM,
+    RETAINED,
     ROWS,
+    SHIFT,
     SHIFTS,
     STOCKS,
     TEST_ROWS,
+    answered,
 )
 from accord.paper.shift.methods import (
     ACCORD,

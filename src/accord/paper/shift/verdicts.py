@@ -14,8 +14,17 @@ from accord.paper.claims import LEVEL, JudgedClaim, Outcome, decided, fact
 from accord.paper.records import Record
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.sets import title
-from accord.paper.shift.answers import ADDED, CONTROLS, SHIFT, SHIFTED, SHUFFLED
-from accord.paper.shift.families import CONTROLLED, FAMILIES, RANDOM, SHIFTS
+from accord.paper.shift.answers import (
+    ADDED,
+    CONTROLLED,
+    CONTROLS,
+    FAMILIES,
+    RANDOM,
+    SHIFT,
+    SHIFTED,
+    SHIFTS,
+    SHUFFLED,
+)
 from accord.paper.shift.methods import (
     ACCORD,
     BARE,

@@ -1,4 +1,4 @@
-"""What a fit's report rests on: levels, rows with receipts, curves of columns, leaks."""
+"""What a fit finds: columns, leaks, rows with receipts, curves of columns, levels of coverage."""
 
 import json
 import re
@@ -11,7 +11,7 @@ import pytest
 from accord._wording import json_text, number
 from accord.tables import prepare_training, read_table
 from accord.workflows import FitResult
-from accord.workflows.leaks import Leaks, alone_explained, find_leaks
+from accord.workflows.findings import Leaks, alone_explained, described_columns, find_leaks
 
 
 def test_levels_agree_with_the_assessment_and_grow(fitted: FitResult) -> None:
@@ -130,3 +130,26 @@ def test_the_document_has_all_that_the_page_shows(fitted: FitResult) -> None:
     assert document["leaks"]["alone"]["area"] > 0.8
     assert document["in_short"] == "Reliable and useful"
     assert len(document["leaderboard"]) == len(fitted.model.leaderboard_)
+
+
+def test_every_column_is_described(fitted: FitResult) -> None:
+    found = fitted.columns()
+    assert [column.name for column in found] == [
+        decision.column for decision in fitted.model.training_.decisions
+    ]
+    for column in found:
+        assert column.used == (not column.done.startswith("not used"))
+
+
+def test_a_column_without_a_use_is_called_so(fitted: FitResult, monkeypatch) -> None:
+    """Portfolios leave columns out that held-out rows do not need."""
+    sources = np.array(fitted.model.preprocessor_.feature_names())
+    whole = next(name for name in sources if (sources == name).sum() == 1)
+    part = next(name for name in sources if (sources == name).sum() > 1)
+    idle = [*np.flatnonzero(sources == whole), np.flatnonzero(sources == part)[0]]
+    monkeypatch.setattr(fitted.model.engine_, "left_out_", np.array(idle))
+    described = {one.name: one for one in described_columns(fitted.model, fitted.leaks)}
+    assert not described[whole].used
+    assert described[whole].done == "not used: held-out rows are predicted as well without it"
+    assert described[part].used
+    assert described[part].done.endswith("features that held-out rows do not need are left out")
