@@ -16,7 +16,7 @@ from accord import (
     load,
 )
 from accord.estimators import fit_together
-from accord.estimators.evidential import EvidentialLoss
+from accord.estimators.plain import EvidentialLoss
 
 NOISE = 0.3
 DROPOUT = {"dropout_rate": 0.01, "precision": (2.0, 5.0, 10.0), "epochs": 150}

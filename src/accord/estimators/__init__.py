@@ -1,7 +1,6 @@
 """scikit-learn estimators: the BVM ensemble and its rivals, behind one interface."""
 
 from accord.estimators.bvm import BVMRegressor
-from accord.estimators.deep import DeepEnsembleRegressor, MSEEnsembleRegressor
 from accord.estimators.distributional import (
     DistributionalRegressor,
     Uncertainty,
@@ -9,11 +8,11 @@ from accord.estimators.distributional import (
     target_names,
 )
 from accord.estimators.ensemble import NetworkEnsembleRegressor, fit_together
-from accord.estimators.evidential import EvidentialRegressor
 from accord.estimators.joint import JointBVMRegressor
 from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.modules import ModuleRegressor
 from accord.estimators.pbp import PBPRegressor
+from accord.estimators.plain import DeepEnsembleRegressor, EvidentialRegressor, MSEEnsembleRegressor
 from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.tolerance import (
     ToleranceCurve,

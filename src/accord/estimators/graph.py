@@ -3,8 +3,8 @@
 import numpy as np
 
 from accord.estimators.bvm import BVMRegressor
-from accord.estimators.deep import DeepEnsembleRegressor
 from accord.estimators.ensemble import Combine, NetworkEnsembleRegressor
+from accord.estimators.plain import DeepEnsembleRegressor
 from accord.estimators.tolerance import CHOICES, EDGE
 from accord.export import (
     NORMAL,
