@@ -25,7 +25,7 @@ from accord.tabular import (
     as_floats,
     partial_dependence,
 )
-from accord.workflows.columns import DescribedColumn, described_columns
+from accord.workflows.columns import DescribedColumn, described_columns, used_shares
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
 from accord.workflows.judged_rows import (
     JudgedRow,
@@ -283,6 +283,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         feature_effects(
             lambda X: model.engine_.predict_dist(model.transform(X)),
             model.training_.X,
+            unused=[name for name, share in used_shares(model).items() if share == 0],
             random_state=seed,
             progress=lambda share, what="": progress(0.8 * share, what),
         )
