@@ -60,6 +60,33 @@ def test_calls_are_taken_when_somebody_is_free(processes: Processes) -> None:
         assert len(taken) <= done + processes.count
 
 
+_STARTED = """
+from accord.work import Processes
+if __name__ == "__main__":
+    for _ in range(2):
+        with Processes(1, "imported_by_workers") as workers:
+            list(workers.run(pow, [(2, 3)]))
+"""
+
+
+@pytest.mark.skipif(
+    "forkserver" not in multiprocessing.get_all_start_methods(), reason="has no fork server"
+)
+def test_the_module_is_imported_once_for_all(tmp_path: Path) -> None:
+    (tmp_path / "imported_by_workers.py").write_text("print('imported', flush=True)")
+    script = tmp_path / "started.py"
+    script.write_text(_STARTED)
+    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, script],
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.count("imported") == 1
+
+
 def test_a_process_that_is_lost_is_named() -> None:
     with (
         Processes(1, "accord.work") as workers,

@@ -142,3 +142,18 @@ def test_rounding_is_no_effect() -> None:
     used, idle = feature_effects(predict, frame, random_state=0)
     assert used.mean > 0.1
     assert (idle.name, idle.mean, idle.uncertainty) == ("idle", 0.0, 0.0)
+
+
+def test_columns_that_no_model_looks_at_need_no_prediction() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"idle": rng.normal(size=60), "used": rng.normal(size=60)})
+    asked: list[pd.DataFrame] = []
+
+    def predict(X: pd.DataFrame) -> Normal:
+        asked.append(X)
+        return Normal(X["used"].to_numpy(), np.ones(len(X)))
+
+    used, idle = feature_effects(predict, frame, unused=["idle"], random_state=0)
+    assert (used.name, used.direction) == ("used", "rises with it")
+    assert (idle.name, idle.mean, idle.uncertainty) == ("idle", 0.0, 0.0)
+    assert all(X["idle"].tolist() == frame["idle"].tolist() * (len(X) // 60) for X in asked)

@@ -1,6 +1,8 @@
 """The command group: what is common to all subcommands, and what becomes of errors."""
 
+import atexit
 import errno
+import gc
 import json
 import os
 import signal
@@ -182,6 +184,10 @@ def main() -> NoReturn:
     """The console script."""
     # Threads that wait for each other should sleep: read when torch is imported, by a subcommand.
     os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+    # Modules make hundreds of thousands of objects that all stay: to look through them for garbage
+    # as often as usual is a tenth of a command's start, and once more at its end a fifth.
+    gc.set_threshold(50_000)
+    atexit.register(gc.freeze)
     # However a run is ended, temporary files are removed and existing ones stay.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP

@@ -97,7 +97,8 @@ class Here:
 class Processes:
     """Processes of this machine, one thread each; used as a context, with which they end.
 
-    They start at once and import ``module`` meanwhile, so that the first unit need not wait.
+    They start at once and import ``module`` meanwhile, so that the first unit need not wait; where
+    the system has a fork server it does so for all of them, and for those of later fits.
     """
 
     in_process = False
@@ -107,7 +108,10 @@ class Processes:
         others = multiprocessing.active_children()
         # a fork of this process would have its locks, but not the threads that hold them
         methods = multiprocessing.get_all_start_methods()
-        context = multiprocessing.get_context("forkserver" if "forkserver" in methods else "spawn")
+        method = "forkserver" if "forkserver" in methods else "spawn"
+        context = multiprocessing.get_context(method)
+        if method == "forkserver":  # the script, which it loads anyway, and once for all of them
+            context.set_forkserver_preload(["__main__", module])
         self._pool = ProcessPoolExecutor(count, context, _begin, (module,))
         for _ in range(count):  # the pool starts a process when none is free
             self._pool.submit(int)

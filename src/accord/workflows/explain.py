@@ -1,6 +1,6 @@
 """What each column does to predictions, and which rows are unlike the others."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,10 +68,13 @@ def feature_effects(
     predict: Predict,
     X: pd.DataFrame,
     *,
+    unused: Collection[str] = (),
     random_state: int,
     progress: Progress = silent,
 ) -> list[FeatureEffect]:
     """Effects of the columns that matter most, the largest on the mean first.
+
+    ``unused`` are columns that no model looks at: they have no effect, and need no prediction.
 
     **Shape**: X (N, d).
     """
@@ -81,9 +84,10 @@ def feature_effects(
     mean, std = np.asarray(dist.mean), np.asarray(dist.std)
     wide = X.shape[1] > _WIDE
     names = _most_related(X, mean, std, limit=_COLUMNS_IF_WIDE if wide else _COLUMNS)
-    found = []
-    for place, name in enumerate(names):
-        progress(place / len(names), "Explaining")
+    tried = [name for name in names if name not in unused]
+    found = [FeatureEffect(name, 0.0, 0.0, _NO_DIRECTION) for name in names if name in unused]
+    for place, name in enumerate(tried):
+        progress(place / len(tried), "Explaining")
         copies = [_shuffled(X, name, rng) for _ in range(1 if wide else _REPEATS)]
         given = pd.concat(copies, ignore_index=True)
         moved = predict(given)

@@ -169,7 +169,7 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
         for name, share in zip(profile.names, profile.missing, strict=True)
     }
     hints = {suspect.column: suspect.sentence for suspect in model.suspects_}
-    used = _used_shares(model)
+    used = used_shares(model)
     return [
         DescribedColumn(
             name=decision.column,
@@ -185,7 +185,7 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
     ]
 
 
-def _used_shares(model: TableRegressor) -> Counter[str]:
+def used_shares(model: TableRegressor) -> Counter[str]:
     """Of each column's features, the share that the models look at; a plain engine at all."""
     sources = model.preprocessor_.feature_names()
     left_out = set(getattr(model.engine_, "left_out_", ()))

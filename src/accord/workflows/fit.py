@@ -36,6 +36,7 @@ from accord.workflows.findings import (
     find_leaks,
     level_curve,
     listed_rows,
+    used_shares,
     widest_rows,
 )
 from accord.workflows.methods import engine_for, method_named
@@ -289,6 +290,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         feature_effects(
             lambda X: model.engine_.predict_dist(model.transform(X)),
             model.training_.X,
+            unused=[name for name, share in used_shares(model).items() if share == 0],
             random_state=seed,
             progress=lambda share, what="": progress(0.8 * share, what),
         )
