@@ -243,19 +243,17 @@ class NormalFamily(StandardFamily):
 
         Where a mean is far down the tail, its logarithm is computed.
         """
-        mean, density = self.cdf(z), self.pdf(z)
-        spread = torch.nonzero(h.reshape(-1) > 0).squeeze(-1)
-        if not len(spread):
-            return mean, density
-        x, w = (t.expand_as(z).reshape(-1)[spread] for t in (z, h))
-        smooth, height = mean.view(-1)[spread], density.view(-1)[spread]
+        x, w = z.reshape(-1), h.expand_as(z).reshape(-1)
         wide = (w > _SHORT_WINDOW) | (x.abs() * w > _SHORT_STEP)
-        amend((smooth, height), wide, _mean_over_window, x, w)
-        amend((smooth, height), ~wide, _mean_by_series, x, w, smooth, height)
-        far = x + w < _FAR_TAIL
-        amend((smooth,), far, lambda *x: (torch.exp(self.log_mean_lower(*x)),), x, w)
-        mean.view(-1)[spread], density.view(-1)[spread] = smooth, height
-        return mean, density
+        if bool(wide.all()):
+            mean, density = _mean_over_window(x, w)
+        else:
+            mean, density = self.cdf(x), self.pdf(x)
+            amend((mean, density), (w > 0) & ~wide, _mean_by_series, x, w, mean, density)
+            amend((mean, density), wide, _mean_over_window, x, w)
+        far = wide & (x + w < _FAR_TAIL)
+        amend((mean,), far, lambda *x: (torch.exp(self.log_mean_lower(*x)),), x, w)
+        return mean.view(z.shape), density.view(z.shape)
 
     def _log_taylor(self, z: Tensor, h: Tensor) -> Tensor:
         return torch.log(self.cdf(z) + torch.exp(self.log_pdf(z)) * _normal_series(z, h))
