@@ -88,7 +88,8 @@ class PortfolioUnits:
         if self.clock.budget is None and not self.workers.in_process:
             order.reverse()
         found: dict[int, Candidate] = {}
-        notes, skipped = [], []
+        notes: list[str] = []
+        skipped: list[str] = []
 
         def begin(place: int) -> tuple[Any, ...] | None:
             work = works[order[place]]
@@ -102,13 +103,7 @@ class PortfolioUnits:
         ):
             number = order[done.number]
             self.clock.end(works[number], timed=not done.again)
-            if isinstance(done.error, _UNTRAINABLE):
-                name = recipes[number].name
-                notes.append(f"The model '{name}' could not be trained: {done.error}")
-            elif done.error is not None:
-                raise done.error
-            else:
-                found[number] = done.value
+            notes += _taken(done, recipes[number], number, found)
         if skipped:
             notes.append(f"Not tried, for lack of time: {', '.join(skipped)}.")
         return Tried([found[number] for number in sorted(found)], tuple(notes))
@@ -129,38 +124,21 @@ class PortfolioUnits:
             note = f"There was no time to train on all {more.n_rows:,} rows: a sample is used."
             return Tried([], (note,))
         works = [more.work(recipe, *size) for _, recipe in networks]
-        keys = [
-            ""
-            if self.checkpoint is None
-            else digest(self._about, more.key, more.passes, more.n_chunks(recipe), recipe)
-            for _, recipe in networks
-        ]
+        questions = [(more.key, more.n_chunks(recipe), recipe) for _, recipe in networks]
 
         def begin(place: int) -> tuple[Any, ...]:
             shared, listener = (self.table, self.parts), self.clock.begin(works[place])
-            return (
-                networks[place][0],
-                shared,
-                more,
-                self.seed,
-                listener,
-                self.checkpoint,
-                keys[place],
-            )
+            state = None
+            if self.checkpoint is not None:
+                state = self.checkpoint, digest("unfinished", self._about, questions[place])
+            return networks[place][0], shared, more, self.seed, listener, state
 
-        units = carry_out(
-            _further, keys, begin, workers=Here(), checkpoint=self.checkpoint, kind=Candidate
-        )
-        found, notes = dict[int, Candidate](), []
+        units = self._carry_out(_further, Candidate, questions, begin, workers=Here())
+        found: dict[int, Candidate] = {}
+        notes: list[str] = []
         for done in units:
             self.clock.end(works[done.number], timed=False)
-            if isinstance(done.error, _UNTRAINABLE):
-                name = networks[done.number][1].name
-                notes.append(f"The model '{name}' could not be trained further: {done.error}")
-            elif done.error is not None:
-                raise done.error
-            else:
-                found[done.number] = done.value
+            notes += _taken(done, networks[done.number][1], done.number, found)
         kept = [found[number] for number in sorted(found)]
         n_seen = max(more.n_seen(recipe) for _, recipe in networks)
         return Tried(kept, tuple(notes), n_seen, more.n_rows)
@@ -216,14 +194,14 @@ class PortfolioUnits:
         kind: type[Any],
         questions: Sequence[Any],
         begin: Callable[[int], tuple[Any, ...] | None],
+        workers: Workers | None = None,
     ) -> Iterator[Done]:
+        workers = workers or self.workers
         keys = [
             "" if self.checkpoint is None else digest(unit.__name__, self._about, question)
             for question in questions
         ]
-        return carry_out(
-            unit, keys, begin, workers=self.workers, checkpoint=self.checkpoint, kind=kind
-        )
+        return carry_out(unit, keys, begin, workers=workers, checkpoint=self.checkpoint, kind=kind)
 
     def _listener(self, work: float) -> Listener | None:
         return self.clock.begin(work) if self.workers.in_process else None
@@ -245,6 +223,16 @@ def rows_seen(
     return seen, (*further.notes, note)
 
 
+def _taken(done: Done, recipe: Recipe, number: int, found: dict[int, Candidate]) -> list[str]:
+    """Put a recipe that was tried among those found; what to say of one that cannot be trained."""
+    if isinstance(done.error, _UNTRAINABLE):
+        return [f"The model '{recipe.name}' could not be trained: {done.error}"]
+    if done.error is not None:
+        raise done.error
+    found[number] = done.value
+    return []
+
+
 def _candidate(recipe: Recipe, shared: Shared, seed: int, listener: Listener | None) -> Candidate:
     table, parts = shared
     return try_recipe(recipe, table, parts, seed=seed, listener=listener)
@@ -256,13 +244,12 @@ def _further(
     more: MoreRows,
     seed: int,
     listener: Listener | None,
-    checkpoint: Checkpoint | None,
-    key: str,
+    kept: tuple[Checkpoint, str] | None,
 ) -> Candidate:
     state, keep = None, None
-    if checkpoint is not None:
-        unfinished = digest("unfinished", key)
-        state, keep = checkpoint.get(unfinished, dict), partial(checkpoint.put, unfinished)
+    if kept is not None:
+        checkpoint, key = kept
+        state, keep = checkpoint.get(key, dict), partial(checkpoint.put, key)
     return trained_further(
         tried, *shared, more, seed=seed, listener=listener, state=state, keep=keep
     )

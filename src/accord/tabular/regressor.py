@@ -198,10 +198,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         data = prepare_training(
             table,
             target=roles["target"],
-            weight_column=roles.get("weight"),
-            tolerance_column=roles.get("tolerance"),
-            lower_column=roles.get("lower"),
-            upper_column=roles.get("upper"),
+            **{f"{role}_column": roles.get(role) for role in known},
             ignore=list(dict.fromkeys(ignored)),
             use=self.use,
             category=self.category,
@@ -211,12 +208,11 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
         together = held_together(table, data, group=self.group, time=self.time)
-        tolerance = tolerance_for(self.tolerance, data)
-        learnt = (self.preprocessor_, features, tolerance, together)
+        learnt = (self.preprocessor_, features, tolerance_for(self.tolerance, data), together)
         sample = SampledTable(table, data, roles, *learnt, self.group, self.time)
         passes = 0 if self.engine is not None or table.origin is None else self.passes
-        read = _READ_AGAIN if passes else _READ
-        reading, training, judging = parts(show, (read, _TRAIN, _JUDGE))
+        work = (_READ_AGAIN if passes else _READ, _TRAIN, _JUDGE)
+        reading, training, judging = parts(show, work)
         with kept_in(checkpoint) as kept, all_rows(sample, passes, kept, reading) as (more, notes):
             training(0.0, "Training")
             for_portfolio: dict[str, Any] = {"checkpoint": kept, "client": client, "more": more}
@@ -234,7 +230,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
                 groups=together,
                 time=order_of(table, data, self.time),
                 sample_weight=data.weight,
-                y_tolerance=tolerance,
+                y_tolerance=sample.tolerance,
                 y_lower=data.lower,
                 y_upper=data.upper,
                 progress=training,
