@@ -15,7 +15,7 @@ from accord.tabular import Assessment, TableProfile, as_floats
 
 Predict = Callable[[pd.DataFrame], Distribution]
 
-_ROWS = 400
+_ROWS = 200
 _REPEATS = 3
 # Of a wide table only the columns that go most with the predictions are tried, once each.
 _COLUMNS = 40
