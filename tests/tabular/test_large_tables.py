@@ -355,7 +355,7 @@ KILLED = """
 import os, signal, sys
 from importlib import import_module
 sys.path.insert(0, sys.argv[1])
-from test_stream import SMALL, fitted
+from test_large_tables import SMALL, fitted
 import accord.portfolio.regressor, accord.tables, accord.work
 from pathlib import Path
 accord.portfolio.regressor.recipes_for = lambda *_, **__: [SMALL]
