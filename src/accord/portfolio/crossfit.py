@@ -251,9 +251,11 @@ class Clock:
 
     def affords(self, work: float) -> bool:
         """Whether a further recipe fits in the time budget."""
-        if self.budget is None or not self.timed:
+        if self.budget is None:
             return True
-        return self._used + self._expected(work) <= self.trying * self.budget
+        # of recipes that were kept nothing is known but that they take no time
+        expected = self._expected(work) if self.timed else 0.0
+        return self._used + expected <= self.trying * self.budget
 
     def affordable(self, works: Sequence[float]) -> float:
         """The share of some work that fits in the time budget; the recipes have been tried.

@@ -130,7 +130,7 @@ def _line(line: Line, x: Value) -> tuple[Value, Value]:
     graph, x = x.graph, x - line.center[None]
     known = (x @ graph.constant(line.directions)).square()
     variance = line.noise + known @ graph.constant(line.along[:, None])
-    if line.directions.shape[1] < len(line.weight):
+    if line.across:
         unknown = x.square().sum(1, keep=True) - known.sum(1, keep=True)
         variance = variance + line.across * unknown.at_least(0.0)
     return line.intercept + x @ graph.constant(line.weight[:, None]), variance.sqrt()

@@ -30,6 +30,8 @@ _BEYOND = 0.5
 _ITERATIONS, _CONVERGED = 300, 1e-6
 # What keeps α and λ finite where a line is exact or of no use, relative to standardised targets.
 _SMALLEST = 1e-10
+# A direction with a singular value this much smaller than the largest is one that no row has.
+_EMPTY = 1e-9
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,8 @@ class Line:
     """The posterior of the weights, in the basis of the features' singular vectors.
 
     ``directions`` are these vectors V; weights have the variance ``along`` in them, and ``across``
-    in all directions that no training row has.
+    in all others, which no training row has. That is 0 where rows are more than features: what no
+    row has is then a category or a number that is unknown, which is a matter of distance.
 
     **Shape**: center and weight (d,), directions (d, r), along (r,).
     """
@@ -73,15 +76,16 @@ class Line:
                 break
         precision = lam + alpha * square
         weight = right.T @ (alpha * sizes * projected / precision)
-        return Line(center, weight, intercept, right.T, 1 / precision, 1 / lam, 1 / alpha)
+        few = len(z) <= len(weight)
+        along = np.where(few | (sizes > _EMPTY * sizes.max(initial=0.0)), 1 / precision, 0.0)
+        across = 1 / lam if few else 0.0
+        return Line(center, weight, intercept, right.T, along, across, 1 / alpha)
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation, noise included; (n, d) → (n,) each."""
         x = x - self.center
         known = np.square(x @ self.directions)
         unknown = np.maximum(np.square(x).sum(axis=1) - known.sum(axis=1), 0.0)
-        if self.directions.shape[1] == len(self.weight):
-            unknown = np.zeros(len(x))  # what rounding leaves
         variance = self.noise + known @ self.along + self.across * unknown
         return self.intercept + x @ self.weight, np.sqrt(variance)
 
