@@ -26,6 +26,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_code",
         "_files",
         "_progress",
+        "_processes",
         "_threads",
         "_wording",
         "_numerics",

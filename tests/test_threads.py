@@ -1,9 +1,12 @@
-"""Threads: one for small work, never more than allowed, and as before afterwards."""
+"""Threads: one for small work, never more than allowed, as before afterwards; and processes."""
+
+import subprocess
+import sys
 
 import pytest
 import torch
 
-from accord import _threads
+from accord import _processes, _threads
 from accord._threads import threads_for
 
 
@@ -45,6 +48,25 @@ def test_an_error_restores_them(two_threads):
 def test_the_share_of_the_machine_counts(monkeypatch, tmp_path, text, allowed):
     limit = tmp_path / "cpu.max"
     limit.write_text(text)
-    monkeypatch.setattr(_threads, "Path", lambda _: limit)
-    monkeypatch.setattr(_threads.os, "sched_getaffinity", lambda _: set(range(8)))
-    assert _threads.available() == (allowed or 8)
+    monkeypatch.setattr(_processes, "Path", lambda _: limit)
+    monkeypatch.setattr(_processes.os, "sched_getaffinity", lambda _: set(range(8)))
+    assert _processes.available() == (allowed or 8)
+
+
+def test_a_server_starts_before_anything_heavy_is_imported():
+    code = """
+import sys
+from multiprocessing import forkserver, get_all_start_methods
+from accord._processes import server_of, start_server
+
+if __name__ == "__main__":
+    start_server("accord._version")
+    if "forkserver" in get_all_start_methods():
+        assert forkserver._forkserver._forkserver_pid is not None
+    assert not {"torch", "numpy", "sklearn"} & set(sys.modules)
+    with server_of("accord._version").Pool(1) as pool:
+        print(pool.apply(len, ([1, 2, 3],)))
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "3"

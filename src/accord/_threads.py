@@ -4,14 +4,14 @@ A small product is done before a second thread has started, and threads that wai
 keep their processor busy: beside other work on the machine, a fit took ten times its time.
 """
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import torch
 from threadpoolctl import threadpool_limits
+
+from accord._processes import available
 
 # Multiplications in one operation from which a second thread pays, and more by its multiples.
 _WORTH_A_THREAD = 2**24
@@ -24,22 +24,6 @@ def _after_fork() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
-
-
-def available() -> int:
-    """Processors that this process may use: its affinity, and its share of the machine."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    count = len(affinity(0)) if affinity is not None else os.cpu_count() or 1
-    return max(1, math.ceil(min(count, _quota())))
-
-
-def _quota() -> float:
-    """Processors that the control group grants, infinite where it grants all."""
-    try:
-        quota, period = Path("/sys/fs/cgroup/cpu.max").read_text().split()
-        return float(quota) / float(period)
-    except (OSError, ValueError):  # no such limit: "max", or another system
-        return math.inf
 
 
 @contextmanager

@@ -1,12 +1,16 @@
 """``accord fit``: from a table to a model file and a report."""
 
+import os
 from pathlib import Path
 from typing import Any
 
 import click
 
+from accord._processes import available, start_server
 from accord.cli import options, terminal
 
+# A file with less is most likely too few rows for processes of their own.
+_SMALL_FILE = 10_000
 # Options that name a column, and what messages call it.
 _ROLES = {
     "group": "group",
@@ -190,6 +194,8 @@ def fit(
         encoding=settings["encoding"],
         delimiter=settings["delimiter"],
     )
+    if not (alone or scheduler or workers or settings["effort"] == "quick") and _is_large(table):
+        start_server("accord.portfolio")
 
     from accord._files import atomic_outputs
     from accord.report import fit_report
@@ -223,3 +229,9 @@ def fit(
     terminal.notes(notes, quiet=quiet)
     terminal.print_verdict(result.verdict)
     terminal.wrote(wanted)
+
+
+def _is_large(table: Path) -> bool:
+    """Whether the portfolio will most likely be trained by processes, which may begin to import."""
+    one = available() == 1 or os.environ.get("OMP_NUM_THREADS") == "1"
+    return not one and (not table.is_file() or table.stat().st_size > _SMALL_FILE)

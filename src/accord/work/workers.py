@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, final
 import torch
 from threadpoolctl import threadpool_limits
 
-from accord._threads import available
+from accord._processes import available, server_of
 from accord.work.checkpoint import Checkpoint
 from accord.work.cluster import OnCluster
 
@@ -106,13 +106,7 @@ class Processes:
     def __init__(self, count: int, module: str) -> None:
         self.count = count
         others = multiprocessing.active_children()
-        # a fork of this process would have its locks, but not the threads that hold them
-        methods = multiprocessing.get_all_start_methods()
-        method = "forkserver" if "forkserver" in methods else "spawn"
-        context = multiprocessing.get_context(method)
-        if method == "forkserver":  # the script, which it loads anyway, and once for all of them
-            context.set_forkserver_preload(["__main__", module])
-        self._pool = ProcessPoolExecutor(count, context, _begin, (module,))
+        self._pool = ProcessPoolExecutor(count, server_of(module), _begin, (module,))
         for _ in range(count):  # the pool starts a process when none is free
             self._pool.submit(int)
         self._own = [p for p in multiprocessing.active_children() if p not in others]
