@@ -64,9 +64,9 @@ def speed(folder: Path, n: int) -> None:
     rows = TrainingTable.of(x, data.y, np.ones(len(x)), {})
     parts = held_out_parts(x, data.y, rows.measured, seed=0)
     scale = TargetScale.of(data.y)
-    sample = SampledTable(table, data, {"target": "y"}, encoder, x, None, None, None, None)
+    sample = SampledTable(table, data, {"target": "y"}, encoder, x, passes=1)
     begun = time.process_time()
-    with all_rows(sample, 1, None, silent) as (more, _):
+    with all_rows(sample, None, silent) as (more, _):
         assert more is not None
         reading = (time.process_time() - begun) / n
         print(f"reading, encoding and shuffling: {1e6 * reading:.2f} µs per row")

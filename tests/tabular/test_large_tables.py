@@ -248,9 +248,7 @@ def sampled_table(path: Path, roles: dict[str, str]) -> stream.SampledTable:
     data = prepare_training(sample, target="y", **columns)
     encoder = make_preprocessor(data.schema, random_state=0)
     features = encoder.fit_transform(data.X, data.y)
-    return stream.SampledTable(
-        sample, data, roles, encoder, features, data.tolerance, None, None, None
-    )
+    return stream.SampledTable(sample, data, roles, encoder, features, data.tolerance)
 
 
 @pytest.mark.usefixtures("one_recipe")

@@ -15,7 +15,7 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from accord._types import Floats
+from accord._types import Bools, Floats
 
 # c of networks, trees and Gaussian processes, in robust standard deviations.
 BOUND = 4.0
@@ -28,6 +28,8 @@ _SMALLEST_SPREAD = 0.2
 _IQR_OF_NORMAL = 1.349
 # Rows encoded at a time: each step on the way takes as much as the result.
 _CHUNK_ROWS = 512
+# Cells whose scaling is learnt at a time, for the same reason: some columns, or one.
+_FITTED_CELLS = 2**21
 # The narrowest bin, as a share of all of a feature's.
 _SMALLEST_BIN = 1e-9
 
@@ -54,24 +56,20 @@ class FeatureEncoding:
 
     def fit(self, X: Floats) -> Self:
         """**Shape**: X (N, d)."""
-        largest = np.abs(X).max(axis=0, initial=0.0)
-        unit = np.where(largest > 0, largest, 1.0)  # squares of huge or tiny numbers do not exist
-        deviation = unit * (X / unit).std(axis=0)
-        self.kept_ = np.flatnonzero(deviation > 1e-12 * largest)
-        X, unit = X[:, self.kept_], unit[self.kept_]
-        bulk = unit * _without_ends(X / unit).std(axis=0)
-        deviation = np.where(bulk > 0, bulk, deviation[self.kept_])
-        low, self.center_, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
-        spread = (high - low) / _IQR_OF_NORMAL
-        self.scale_ = np.where(spread > _SMALLEST_SPREAD * deviation, spread, deviation)
+        step = max(1, _FITTED_CELLS // max(len(X), 1))
+        starts = range(0, max(1, X.shape[1]), step)
+        scalings = [_scaling(X[:, start : start + step]) for start in starts]
+        center, scale, varies = (np.concatenate(own) for own in zip(*scalings, strict=True))
+        self.kept_ = np.flatnonzero(varies)
+        self.center_, self.scale_ = center[varies], scale[varies]
         self._fit_bins(X)
         return self
 
     def _fit_bins(self, X: Floats) -> None:
         columns, starts, widths = [], [], []
         levels = np.linspace(0, 1, self.bins + 1)
-        for place, values in enumerate(X.T):
-            edges = _apart(np.quantile(values, levels)) if self.bins else values[:0]
+        for place, column in enumerate(self.kept_ if self.bins else ()):
+            edges = _apart(np.quantile(X[:, column], levels))
             if len(edges) < 3:  # one bin says no more than the value itself
                 continue
             columns.append(np.full(len(edges) - 1, place))
@@ -103,6 +101,19 @@ class FeatureEncoding:
         np.clip(place, 0.0, 1.0, out=place)
         place *= 2
         np.subtract(place, 1, out=into[:, n_kept:], casting="same_kind")
+
+
+def _scaling(X: Floats) -> tuple[Floats, Floats, Bools]:
+    """Median and robust deviation of columns, and whether they vary; (N, d) → (d,) each."""
+    largest = np.abs(X).max(axis=0, initial=0.0)
+    unit = np.where(largest > 0, largest, 1.0)  # squares of huge or tiny numbers do not exist
+    deviation = unit * (X / unit).std(axis=0)
+    varies = deviation > 1e-12 * largest
+    bulk = unit * _without_ends(X / unit).std(axis=0)
+    deviation = np.where(bulk > 0, bulk, deviation)
+    low, center, high = np.quantile(X, [0.25, 0.5, 0.75], axis=0)
+    spread = (high - low) / _IQR_OF_NORMAL
+    return center, np.where(spread > _SMALLEST_SPREAD * deviation, spread, deviation), varies
 
 
 def _apart(edges: Floats) -> Floats:

@@ -6,7 +6,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal, Protocol, Self, final, runtime_checkable
@@ -70,6 +70,10 @@ class Table:
     def numbers_of(self, places: NDArray[np.intp]) -> NDArray[np.int64]:
         """The numbers in the file of rows of this table, given by their places in it."""
         return places + 1 if self.numbers is None else self.numbers[places]
+
+    def without_cells(self) -> "Table":
+        """What is known of the table, when its cells are no longer needed in memory."""
+        return replace(self, data=self.data.schema.empty_table())
 
 
 @runtime_checkable

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from accord import persistence
 from accord._checks import check_count, check_probability
 from accord._progress import Progress, parts, shown
-from accord._types import Bools, Floats, Indices
+from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, html_card
 from accord.explanation import Receipts
@@ -22,7 +22,6 @@ from accord.tables import (
     Conformed,
     Schema,
     Table,
-    TrainingData,
     check_columns,
     conform,
     input_arrays,
@@ -191,59 +190,19 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         show = shown(progress)
         show(0.0, "Reading")
         known = {"weight": sample_weight, "tolerance": y_tolerance}
-        known |= {"lower": y_lower, "upper": y_upper}
-        table, roles = with_roles(X, {"target": y, **known}, max_rows=self.max_rows)
-        check_roles(table, group=self.group, time=self.time)
-        ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
-        data = prepare_training(
-            table,
-            target=roles["target"],
-            **{f"{role}_column": roles.get(role) for role in known},
-            ignore=list(dict.fromkeys(ignored)),
-            use=self.use,
-            category=self.category,
-        )
-        self._schema = data.schema.to_dict()
-        self.bounds_, bound_notes = bounds_for(self.bounds, data, self.engine)
-        self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
-        features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
-        together = held_together(table, data, group=self.group, time=self.time)
-        learnt = (self.preprocessor_, features, tolerance_for(self.tolerance, data), together)
-        sample = SampledTable(table, data, roles, *learnt, self.group, self.time)
-        passes = 0 if self.engine is not None or table.origin is None else self.passes
-        work = (_READ_AGAIN if passes else _READ, _TRAIN, _JUDGE)
+        sample = self._read(X, {"target": y, **known, "lower": y_lower, "upper": y_upper})
+        del X  # a file that was read is not needed twice in memory
+        self.bounds_, bound_notes = bounds_for(self.bounds, sample.data, self.engine)
+        work = (_READ_AGAIN if sample.passes else _READ, _TRAIN, _JUDGE)
         reading, training, judging = parts(show, work)
-        with kept_in(checkpoint) as kept, all_rows(sample, passes, kept, reading) as (more, notes):
+        with kept_in(checkpoint) as kept, all_rows(sample, kept, reading) as (more, notes):
             training(0.0, "Training")
-            for_portfolio: dict[str, Any] = {"checkpoint": kept, "client": client, "more": more}
-            for_portfolio["blanks"] = self.preprocessor_.blanks()
-            self.engine_ = make_engine(
-                self.engine,
-                effort=self.effort,
-                time_budget=self.time_budget,
-                bounds=self.bounds_,
-                n_jobs=self.n_jobs,
-                random_state=self.random_state,
-            ).fit(
-                features,
-                data.y,
-                groups=together,
-                time=order_of(table, data, self.time),
-                sample_weight=data.weight,
-                y_tolerance=sample.tolerance,
-                y_lower=data.lower,
-                y_upper=data.upper,
-                progress=training,
-                **(for_portfolio if self.engine is None else {}),
-            )
+            self._train(sample, training, checkpoint=kept, client=client, more=more)
         judging(0.0, "Judging")
-        self._judge(table, data, together)
-        self.suspects_ = tuple(
-            s for s in suspects(data.X, data.schema) if s.column not in {self.group, self.time}
-        )
+        self._judge(sample)
         self.notes_ = (
             *notes,
-            *notes_on_splits(self.suspects_, together, group=self.group),
+            *notes_on_splits(self.suspects_, sample.together, group=self.group),
             *bound_notes,
             *self.engine_.notes_,
         )
@@ -413,18 +372,75 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
 
-    def _judge(self, table: Table, data: TrainingData, together: Indices | None) -> None:
-        """What rows say about the models that had not seen them."""
-        self.training_ = data
+    def _read(self, X: Rows, given: dict[str, Any]) -> SampledTable:
+        """The rows, what is known of each, and the features that the engine sees."""
+        table, roles = with_roles(X, given, max_rows=self.max_rows)
+        check_roles(table, group=self.group, time=self.time)
+        ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
+        data = prepare_training(
+            table,
+            target=roles["target"],
+            **{f"{role}_column": roles.get(role) for role in given if role != "target"},
+            ignore=list(dict.fromkeys(ignored)),
+            use=self.use,
+            category=self.category,
+        )
+        self._schema = data.schema.to_dict()
+        self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
+        features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
+        passes = 0 if self.engine is not None or table.origin is None else self.passes
+        return SampledTable(
+            table if passes else table.without_cells(),
+            data,
+            roles,
+            self.preprocessor_,
+            features,
+            tolerance=tolerance_for(self.tolerance, data),
+            together=held_together(table, data, group=self.group, time=self.time),
+            moments=order_of(table, data, self.time),
+            group=self.group,
+            time=self.time,
+            passes=passes,
+        )
+
+    def _train(self, sample: SampledTable, progress: Progress, **for_portfolio: Any) -> None:
+        data = sample.data
+        for_portfolio["blanks"] = self.preprocessor_.blanks()
+        self.engine_ = make_engine(
+            self.engine,
+            effort=self.effort,
+            time_budget=self.time_budget,
+            bounds=self.bounds_,
+            n_jobs=self.n_jobs,
+            random_state=self.random_state,
+        ).fit(
+            sample.features,
+            data.y,
+            groups=sample.together,
+            time=sample.moments,
+            sample_weight=data.weight,
+            y_tolerance=sample.tolerance,
+            y_lower=data.lower,
+            y_upper=data.upper,
+            progress=progress,
+            **(for_portfolio if self.engine is None else {}),
+        )
+
+    def _judge(self, sample: SampledTable) -> None:
+        """What rows say about the models that had not seen them, and about the table."""
+        data = self.training_ = sample.data
         unseen = [*self.engine_.judged_, self.engine_.shifted_]
-        assessed = [assessed_part(data, part, together, self.coverage) for part in unseen]
+        assessed = [assessed_part(data, part, sample.together, self.coverage) for part in unseen]
         self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
+        self.suspects_ = tuple(
+            s for s in suspects(data.X, data.schema) if s.column not in {self.group, self.time}
+        )
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
         self.reference_rows_ = data.rows[self.engine_.proximity_.reference_rows_]
         self.remembered_ = remembered_rows(data.X, data.y)
         card = make_card(
-            table,
+            sample.table,
             data,
             held_out=self.held_out_,
             shifted=self.shifted_,

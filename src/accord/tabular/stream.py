@@ -44,10 +44,12 @@ KeysOf = Callable[[Table, TrainingData], Keys]
 @final
 @dataclass(frozen=True)
 class SampledTable:
-    """A sample with all that was decided on it: how to read the rest of its file.
+    """A table, or a sample of one, with all that was decided on it: how to read the rest.
 
     ``roles`` are the columns of the target and of what is known of it, ``features`` what the
-    encoder makes of the sample, ``tolerance`` that of each of its rows where there is one.
+    encoder makes of the rows. Of each row, where there is one: its ``tolerance``, the number of the
+    rows that are held out ``together`` with it, and its moment in time. ``passes`` is how often the
+    whole file is to be trained on; if not at all, the table may be without its cells.
     """
 
     table: Table
@@ -55,10 +57,12 @@ class SampledTable:
     roles: dict[str, str]
     encoder: TableEncoder
     features: Floats
-    tolerance: Floats | None
-    together: Indices | None
-    group: str | None
-    time: str | None
+    tolerance: Floats | None = None
+    together: Indices | None = None
+    moments: Floats | None = None
+    group: str | None = None
+    time: str | None = None
+    passes: int = 0
 
     @property
     def key(self) -> str:
@@ -80,7 +84,7 @@ class SampledTable:
 
 @contextmanager
 def all_rows(
-    sample: SampledTable, passes: int, kept: Checkpoint | None, progress: Progress
+    sample: SampledTable, kept: Checkpoint | None, progress: Progress
 ) -> Iterator[tuple[MoreRows | None, tuple[str, ...]]]:
     """All rows of the sample's file in a random order, None where there is no need; and notes.
 
@@ -89,7 +93,7 @@ def all_rows(
     work with them is done; in what is kept they stay if it is stopped.
     """
     origin, notes = sample.table.origin, sample.data.notes
-    if not passes or origin is None:
+    if not sample.passes or origin is None:
         yield None, notes
         return
     key = sample.key
@@ -104,7 +108,7 @@ def all_rows(
                 return
             rows.write(_blocks(sample, records, progress), seed=_SEED)
         said = sample_note(origin.n_rows, sample.table.numbers)
-        more = MoreRows(rows, rows.n_rows, key, passes)
+        more = MoreRows(rows, rows.n_rows, key, sample.passes)
         yield more, tuple(note for note in notes if note not in said)
         shutil.rmtree(folder, ignore_errors=True)
 

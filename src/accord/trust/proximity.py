@@ -31,7 +31,7 @@ REFERENCES = 5_000
 # ε₁: how fast the tolerance grows where nothing can be tested, as a fraction of the targets' range.
 BEYOND_EVIDENCE = 0.02
 _GROWTH_CAP = 20.0
-# Differences to neighbours are taken for so many cells at a time.
+# Cells of a table that are standardised, or differences to neighbours, at a time.
 _CELLS = 2**22
 # A difference whose square would overflow counts as this large.
 _FARTHEST = 1e150
@@ -119,17 +119,18 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         self.center_ = X.mean(axis=0)
         deviation = X.std(axis=0)
         # A constant column's deviation is rounding error of its mean, which grows with the rows.
-        varies = np.ptp(X, axis=0) > 10 * np.finfo(np.float64).eps * np.abs(X).max(axis=0)
+        low, high = X.min(axis=0), X.max(axis=0)
+        rounding = 10 * np.finfo(np.float64).eps * np.maximum(np.abs(low), np.abs(high))
+        varies = high - low > rounding
         self.varying_ = np.flatnonzero(varies)
         weight = np.ones(X.shape[1]) if feature_weight is None else np.asarray(feature_weight)
         self.scale_ = deviation[varies] / weight[varies]
-        Z = self._standardise(X)
-        same = np.arange(len(Z)) if copies is None else np.asarray(copies)
+        same = np.arange(len(X)) if copies is None else np.asarray(copies)
         first = np.sort(np.unique(same, return_index=True)[1])
         chosen = first[self._choose_references(len(first))]
-        self.references_, self.reference_rows_ = Z[chosen], chosen
+        self.references_, self.reference_rows_ = self._standardise(X[chosen]), chosen
         self.n_neighbors_ = min(self.n_neighbors, len(chosen) - 1)
-        self.training_distances_ = self._training_distances(Z, np.isin(same, same[chosen]))
+        self.training_distances_ = self._training_distances(X, np.isin(same, same[chosen]))
         return self
 
     def distance(self, X: Any) -> Floats:
@@ -211,11 +212,15 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         random = check_random_state(self.random_state)
         return np.sort(random.choice(n, self.max_references, replace=False))
 
-    def _training_distances(self, Z: Floats, known: Bools) -> Floats:
+    def _training_distances(self, X: Floats, known: Bools) -> Floats:
         """References, and copies of them, find themselves at distance 0 and leave that one out."""
-        nearest, _ = self._nearest(Z, self.n_neighbors_ + 1)
-        distances: Floats = nearest[:, :-1].mean(axis=1)
-        distances[known] = nearest[known, 1:].mean(axis=1)
+        distances = np.empty(len(X))
+        step = max(1, _CELLS // max(1, X.shape[1]))
+        for start in range(0, len(X), step):
+            own = slice(start, start + step)
+            nearest, _ = self._nearest(self._standardise(X[own]), self.n_neighbors_ + 1)
+            itself = known[own, None]
+            distances[own] = np.where(itself, nearest[:, 1:], nearest[:, :-1]).mean(axis=1)
         return distances
 
     def _nearest(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
