@@ -173,7 +173,7 @@ def test_the_budget_is_kept_at_the_speed_that_the_machine_has(
     """A recipe is begun only if it will be done in time, beside other work on the machine too."""
     now = 0.0
     monkeypatch.setattr("accord.portfolio.crossfit.time.perf_counter", lambda: now)
-    for seconds_per_work, tried in ((1.0, 8), (4.0, 2), (60.0, 1)):
+    for seconds_per_work, tried in ((1.0, 7), (3.0, 2), (60.0, 1)):
         start = now
         clock = Clock(10.0, None)
         clock.plan([1.0] * 12)
@@ -182,8 +182,23 @@ def test_the_budget_is_kept_at_the_speed_that_the_machine_has(
             now += seconds_per_work
             clock.end(1.0)
             done += 1
-        assert done == tried  # a fifth of the time is kept; the first recipe is always tried
-        assert tried == 1 or now - start <= 8.0
+        assert done == tried  # three tenths of the time are kept; the first is always tried
+        assert tried == 1 or now - start <= 7.0
+
+
+def test_of_shifted_parts_as_many_are_looked_at_as_fit_in_what_is_left(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now = 0.0
+    monkeypatch.setattr("accord.portfolio.crossfit.time.perf_counter", lambda: now)
+    clock = Clock(10.0, None)
+    now = 7.0
+    assert clock.fitting(1.4, 5) == 2
+    assert clock.fitting(0.1, 5) == 5
+    assert clock.fitting(0.0, 5) == 5
+    now = 60.0
+    assert clock.fitting(1.4, 5) == 0
+    assert Clock(None, None).fitting(100.0, 5) == 5
 
 
 def test_the_leaderboard_is_in_order_and_its_weights_are_shares(model: PortfolioRegressor) -> None:

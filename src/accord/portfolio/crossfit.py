@@ -30,7 +30,7 @@ _LARGEST_CHANGE = 5.0
 # From this many rows on, trees and matrices are worth more than one thread.
 _ROWS_FOR_THREADS = 5_000
 # The share of the work that goes into shifted parts.
-_SHIFTING = 0.2
+_SHIFTING = 0.3
 # The share of the rest of a time budget that recipes are tried in, if more rows are to come.
 _TRYING = 0.5
 
@@ -230,7 +230,7 @@ class Clock:
     """How far the work is, and whether there is time for more.
 
     The speed is measured on the recipes that have been tried, so that what a further one takes is
-    known before it is begun. A fifth of the time is kept for the shifted parts.
+    known before it is begun. Some of the time is kept for the shifted parts.
     """
 
     def __init__(self, budget: float | None, progress: Progress | None) -> None:
@@ -270,6 +270,12 @@ class Clock:
         self.total = share * sum(works) / max(1 - _SHIFTING - done, 1e-9)
         self.done = done * self.total
         return share
+
+    def fitting(self, seconds: float, most: int) -> int:
+        """How many things that take so many seconds each fit in what is left, of ``most``."""
+        if self.budget is None or seconds <= 0:
+            return most
+        return int(np.clip((self.budget - self._used) / seconds, 0, most))
 
     @property
     def _used(self) -> float:

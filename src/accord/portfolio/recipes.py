@@ -66,7 +66,7 @@ class GaussianProcessRecipe:
     tolerance: float = 0.0
 
     def work(self, n: int, d: int, n_folds: int) -> float:
-        return 5e9 + 15.0 * min(n, 1_500) ** 3
+        return 1e9 + 3.0 * min(n, 1_500) ** 3
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class BoostingRecipe:
     smallest_leaf: int = 8
 
     def work(self, n: int, d: int, n_folds: int) -> float:
-        return n_folds * self.trees * (1.3e7 + 20.0 * n * d)
+        return n_folds * self.trees * (2e7 + 32.0 * n * d)
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class RidgeRecipe:
     def work(self, n: int, d: int, n_folds: int) -> float:
         rows, inputs = min(n, RIDGE_ROWS), d * (1 + self.bins)
         # the singular values, and a cost of its own
-        return 5e7 + n_folds * 20.0 * min(rows, inputs) ** 2 * max(rows, inputs)
+        return 2e8 + n_folds * 5.0 * min(rows, inputs) ** 2 * max(rows, inputs)
 
     def is_affordable(self, n: int, d: int) -> bool:
         """Whether it takes seconds, and its singular vectors a few megabytes, at most."""

@@ -97,7 +97,8 @@ class PortfolioRegressor(DistributionalRegressor):
 
     Args:
         effort: How much to try: ``"quick"``, ``"standard"`` or ``"best"``.
-        time_budget: Seconds after which no further recipe is begun.
+        time_budget: Seconds to spend; fewer recipes are tried, and fewer parts unlike the rest
+            rehearsed, where all would take longer.
         bounds: Lowest and highest possible target, either None: predictions stay between them.
         n_jobs: Processes that train, −1 for one per processor, where there is enough to do for
             them. None trains in this one. In a script, more than one needs the usual

@@ -34,6 +34,8 @@ Shared = tuple[TrainingTable, list[Part]]
 
 # Rows that say how usual rows are to models of a shifted part.
 _GROWTH_ROWS = 50_000
+# So many shifted parts are looked at, however little time is left.
+_FEWEST_SHIFTED = 2
 # A recipe that ends like this is left out, and the others are tried.
 _UNTRAINABLE = (LinAlgError, DivergedError)
 
@@ -67,6 +69,7 @@ class PortfolioUnits:
     ) -> None:
         self.table, self.parts, self.seed = table, list(parts), seed
         self.clock, self.workers, self.checkpoint = clock, workers, checkpoint
+        self._seconds: dict[str, float] = {}
         self._shared = workers.share((table, self.parts))
         self._about = (
             "" if checkpoint is None else digest(code_digest(), table, self.parts, self.seed)
@@ -104,6 +107,7 @@ class PortfolioUnits:
             number = order[done.number]
             self.clock.end(works[number], timed=not done.again)
             notes += _taken(done, recipes[number], number, found)
+        self._seconds = {candidate.recipe.name: candidate.seconds for candidate in found.values()}
         if skipped:
             notes.append(f"Not tried, for lack of time: {', '.join(skipped)}.")
         return Tried([found[number] for number in sorted(found)], tuple(notes))
@@ -172,6 +176,7 @@ class PortfolioUnits:
             return []
         parts = thinned(shifted_parts(table.x, changes, seed=seed), ASKED_ROWS, seed=seed)
         parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
+        parts = parts[: self._number_in_time(members, len(parts))]
         models = self.elsewhere(members, parts)
         found = []
         for fold, part in enumerate(parts):
@@ -187,6 +192,12 @@ class PortfolioUnits:
                 (test, HeldOutEvidence(predictions, table.y[test], table.weight[test], *growths))
             )
         return found
+
+    def _number_in_time(self, members: Sequence[Member], most: int) -> int:
+        """How many parts the members can be trained on; as long as a fold took them, they take."""
+        seconds = sum(self._seconds.get(member.model.recipe.name, 0.0) for member in members)
+        at_a_time = len(self.parts) * min(self.workers.count, len(members))
+        return max(_FEWEST_SHIFTED, self.clock.fitting(seconds / at_a_time, most))
 
     def _carry_out(
         self,
