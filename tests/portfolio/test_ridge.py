@@ -12,7 +12,7 @@ from accord.portfolio.ridge import Line, RidgeModel
 from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
-NEW = 3 * RNG.normal(size=(40, 30))
+NEW = RNG.normal(size=(40, 30))
 
 
 @pytest.mark.parametrize(("n", "d"), [(200, 5), (60, 30), (20, 30)])
@@ -23,15 +23,16 @@ def test_mean_and_deviation_are_those_of_the_largest_evidence(
     x = RNG.normal(size=(n, d)) * np.linspace(0.2, 3, d)
     z = x @ RNG.normal(size=d) / np.sqrt(d) + 0.3 * RNG.normal(size=n)
     weight = RNG.uniform(0.5, 1.5, n) if weighted else np.ones(n)
-    mean, std = Line.fitted(x, z, weight).predict(NEW[:, :d])
+    new = 0.5 * NEW[:, :d] * np.linspace(0.2, 3, d)
+    mean, std = Line.fitted(x, z, weight).predict(new)
     peer = BayesianRidge(tol=1e-9, max_iter=5_000).fit(
         x, z, sample_weight=weight * n / weight.sum()
     )
     # scikit-learn leaves the uncertainty around the centre of the rows, as this does
     covariance = np.asarray(peer.sigma_)
-    away = NEW[:, :d] - np.average(x, axis=0, weights=weight)
+    away = new - np.average(x, axis=0, weights=weight)
     expected = np.sqrt(1 / peer.alpha_ + np.einsum("ij,jk,ik->i", away, covariance, away))
-    np.testing.assert_allclose(mean, peer.predict(NEW[:, :d]), rtol=1e-3, atol=1e-3)
+    np.testing.assert_allclose(mean, peer.predict(new), rtol=1e-3, atol=1e-3)
     np.testing.assert_allclose(std, expected, rtol=1e-2)
 
 
@@ -54,6 +55,17 @@ def test_of_many_rows_what_none_has_is_left_to_the_distance() -> None:
     line = Line.fitted(x, x[:, 0] + 0.1 * RNG.normal(size=50), np.ones(50))
     _, std = line.predict(np.array([[0.0, 0.0], [0.0, 1.0]]))
     assert std[1] == pytest.approx(std[0], rel=1e-9)
+
+
+def test_features_that_go_together_are_not_trusted_apart() -> None:
+    """Their difference, tiny in all rows, may have a huge weight; a row with more of it has not."""
+    a, c = np.random.default_rng(7).normal(size=(2, 500))
+    x = np.column_stack([a, a + 0.05 * c])
+    line = Line.fitted(x, c, np.ones(500))
+    np.testing.assert_allclose(line.predict(x)[0], c, atol=0.01)
+    mean, std = line.predict(np.array([[1.0, 21.0]]))
+    assert abs(mean[0]) < 30  # and not 400
+    assert std[0] < 1
 
 
 def test_a_line_in_long_tails_stays_straight() -> None:

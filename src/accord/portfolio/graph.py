@@ -128,12 +128,13 @@ def state_ridge(model: RidgeModel, x: Value) -> Curves:
 def _line(line: Line, x: Value) -> tuple[Value, Value]:
     """Mean and deviation of a linear model; (N, 1) each."""
     graph, x = x.graph, x - line.center[None]
-    known = (x @ graph.constant(line.directions)).square()
-    variance = line.noise + known @ graph.constant(line.along[:, None])
+    place = x @ graph.constant(line.directions)
+    unknown = x.square().sum(1, keep=True) - place.square().sum(1, keep=True)
+    place = place.at_least(line.lowest[None]).at_most(line.highest[None])
+    variance = line.noise + place.square() @ graph.constant(line.along[:, None])
     if line.across:
-        unknown = x.square().sum(1, keep=True) - known.sum(1, keep=True)
         variance = variance + line.across * unknown.at_least(0.0)
-    return line.intercept + x @ graph.constant(line.weight[:, None]), variance.sqrt()
+    return line.intercept + place @ graph.constant(line.slope[:, None]), variance.sqrt()
 
 
 @states(BoostingModel)

@@ -27,6 +27,8 @@ from accord.training import Listener
 _BOUND = 64.0
 # A line goes on beyond the training rows by this share of their range, and is level from there on.
 _BEYOND = 0.5
+# The same in the directions of singular vectors. The shortest are easily left when rows are few.
+_BEYOND_TOGETHER = 3.0
 _ITERATIONS, _CONVERGED = 300, 1e-6
 # What keeps α and λ finite where a line is exact or of no use, relative to standardised targets.
 _SMALLEST = 1e-10
@@ -38,18 +40,22 @@ _EMPTY = 1e-9
 class Line:
     """The posterior of the weights, in the basis of the features' singular vectors.
 
-    ``directions`` are these vectors V; weights have the variance ``along`` in them, and ``across``
-    in all others, which no training row has. That is 0 where rows are more than features: what no
-    row has is then a category or a number that is unknown, which is a matter of distance.
+    ``directions`` are these vectors V; weights have the mean ``slope`` and the variance ``along``
+    in them, and the variance ``across`` in all others, which no training row has. That is 0 where
+    rows are more than features: what no row has is then a category or a number that is unknown,
+    which is a matter of distance. The line ends at ``lowest`` and ``highest``: of features that
+    nearly always go together, one alone would else be worth any number of them.
 
-    **Shape**: center and weight (d,), directions (d, r), along (r,).
+    **Shape**: center (d,), directions (d, r), all others but the scalars (r,).
     """
 
     center: Floats
-    weight: Floats
     intercept: float
     directions: Floats
+    slope: Floats
     along: Floats
+    lowest: Floats
+    highest: Floats
     across: float
     noise: float
 
@@ -75,19 +81,35 @@ class Line:
             if np.allclose(before, (alpha, lam), rtol=_CONVERGED, atol=0.0):
                 break
         precision = lam + alpha * square
-        weight = right.T @ (alpha * sizes * projected / precision)
-        few = len(z) <= len(weight)
-        along = np.where(few | (sizes > _EMPTY * sizes.max(initial=0.0)), 1 / precision, 0.0)
-        across = 1 / lam if few else 0.0
-        return Line(center, weight, intercept, right.T, along, across, 1 / alpha)
+        few = len(z) <= len(center)
+        empty = sizes <= _EMPTY * sizes.max(initial=0.0)
+        ends = _ends((x - center) @ right.T, np.where(few & empty, np.inf, _BEYOND_TOGETHER))
+        return Line(
+            center=center,
+            intercept=intercept,
+            directions=right.T,
+            slope=alpha * sizes * projected / precision,
+            along=np.where(few | ~empty, 1 / precision, 0.0),
+            **ends,
+            across=1 / lam if few else 0.0,
+            noise=1 / alpha,
+        )
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation, noise included; (n, d) → (n,) each."""
         x = x - self.center
-        known = np.square(x @ self.directions)
-        unknown = np.maximum(np.square(x).sum(axis=1) - known.sum(axis=1), 0.0)
-        variance = self.noise + known @ self.along + self.across * unknown
-        return self.intercept + x @ self.weight, np.sqrt(variance)
+        place = x @ self.directions
+        unknown = np.maximum(np.square(x).sum(axis=1) - np.square(place).sum(axis=1), 0.0)
+        place = place.clip(self.lowest, self.highest)
+        variance = self.noise + np.square(place) @ self.along + self.across * unknown
+        return self.intercept + place @ self.slope, np.sqrt(variance)
+
+
+def _ends(seen: Floats, beyond: Floats | float) -> dict[str, Floats]:
+    """Where lines end that have seen these rows: by so many ranges beyond; (n, d) → (d,) each."""
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    room = beyond * np.maximum(high - low, _SMALLEST)
+    return {"lowest": low - room, "highest": high + room}
 
 
 @final
@@ -109,9 +131,8 @@ class RidgeModel:
         self.encoding_ = FeatureEncoding(bins=self.recipe.bins, bound=_BOUND).fit(rows.x)
         z = trained_on(rows.z)
         chosen = [at_most(own, RIDGE_ROWS, seed) for own in folds]
-        seen = self.encoding_(rows.x[np.unique(np.concatenate(chosen))])
-        low, high = seen.min(axis=0), seen.max(axis=0)
-        self.lowest_, self.highest_ = low - _BEYOND * (high - low), high + _BEYOND * (high - low)
+        ends = _ends(self.encoding_(rows.x[np.unique(np.concatenate(chosen))]), _BEYOND)
+        self.lowest_, self.highest_ = ends["lowest"], ends["highest"]
         self.lines_ = [
             Line.fitted(self.encoding_(rows.x[own]), z[own], rows.weight[own]) for own in chosen
         ]
