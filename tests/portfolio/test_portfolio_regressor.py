@@ -173,17 +173,25 @@ def test_the_budget_is_kept_at_the_speed_that_the_machine_has(
     """A recipe is begun only if it will be done in time, beside other work on the machine too."""
     now = 0.0
     monkeypatch.setattr("accord.portfolio.crossfit.time.perf_counter", lambda: now)
-    for seconds_per_work, tried in ((1.0, 7), (3.0, 2), (60.0, 1)):
+    for seconds, tried in ((1.0, 7), (3.0, 2), (60.0, 1)):
         start = now
         clock = Clock(10.0, None)
-        clock.plan([1.0] * 12)
+        clock.plan([8e9] * 12)
         done = 0
-        while done < 12 and clock.affords(1.0):
-            now += seconds_per_work
-            clock.end(1.0)
+        while done < 12 and clock.affords(8e9):
+            now += seconds
+            clock.end(8e9, seconds)
             done += 1
-        assert done == tried  # three tenths of the time are kept; the first is always tried
+        assert done == tried  # three tenths of the time are kept
         assert tried == 1 or now - start <= 7.0
+
+
+def test_what_takes_next_to_nothing_says_nothing_of_the_speed() -> None:
+    """Processes that are still starting made the first, tiny recipe seem slow."""
+    clock = Clock(10.0, None)
+    clock.plan([2e8, 8e9])
+    clock.end(2e8, 0.3)
+    assert clock.affords(8e9)
 
 
 def test_of_shifted_parts_as_many_are_looked_at_as_fit_in_what_is_left(

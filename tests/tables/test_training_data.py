@@ -110,7 +110,7 @@ def test_a_weight_column(frame: pd.DataFrame) -> None:
     assert data.weight is not None
     assert data.weight.tolist() == frame["w"].drop(index=3).tolist()
     assert "w" not in data.X.columns
-    assert "1 row without a target value or a weight left out." in data.notes
+    assert "1 row without a target value or a finite weight left out." in data.notes
     for bad, problem in ((-1.0, "weights must be non-negative, but 'w' holds -1"), (0.0, "only 0")):
         with pytest.raises(TableError, match=problem):
             prepared(frame.assign(w=bad), weight_column="w")

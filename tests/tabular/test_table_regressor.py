@@ -7,11 +7,18 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import cross_val_score
 
 import accord
-from accord import BVMRegressor, MSEEnsembleRegressor, PBPRegressor, TableRegressor
+from accord import (
+    BVMRegressor,
+    MSEEnsembleRegressor,
+    PBPRegressor,
+    PortfolioRegressor,
+    TableRegressor,
+)
 from accord._files import OptionError
 from accord.agreement import Within
 from accord.tables import TableError
@@ -115,6 +122,28 @@ def test_bounds_are_detected_and_overruled(houses: pd.DataFrame) -> None:
     for wrong in ((1, 0), 3, ("a", None)):
         with pytest.raises(ValueError, match="bound"):
             quick(bounds=wrong).fit(small, "price")
+
+
+def test_bounds_that_targets_contradict_are_refused(houses: pd.DataFrame) -> None:
+    high = float(houses["price"].median())
+    message = r"bounds must contain all targets, got \(0.0, .*lie outside, the first in row \d+: "
+    with pytest.raises(TableError, match=message):
+        quick(bounds=(0, high)).fit(houses, "price")
+    X, y = np.zeros((20, 1)), np.arange(20.0)
+    with pytest.raises(ValueError, match="9 of 20 lie outside, the first at index 11: 11"):
+        PortfolioRegressor(bounds=(None, 10.0)).fit(X, y)
+
+
+def test_an_unfitted_model_says_so(houses: pd.DataFrame) -> None:
+    for ask in (TableRegressor.predict, TableRegressor.predict_dist, TableRegressor.is_unusual):
+        with pytest.raises(NotFittedError):
+            ask(TableRegressor(), houses)
+
+
+def test_targets_may_be_one_column(houses: pd.DataFrame) -> None:
+    X, y = houses[["area", "town"]], houses[["price"]]
+    one, other = (quick(time_budget=1e-3).fit(X, own) for own in (y, y["price"]))
+    np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
 def test_groups_are_held_out_together() -> None:

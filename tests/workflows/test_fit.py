@@ -157,3 +157,22 @@ def test_columns_that_no_model_looks_at_need_no_prediction() -> None:
     assert (used.name, used.direction) == ("used", "rises with it")
     assert (idle.name, idle.mean, idle.uncertainty) == ("idle", 0.0, 0.0)
     assert all(X["idle"].tolist() == frame["idle"].tolist() * (len(X) // 60) for X in asked)
+
+
+def test_a_line_without_skill_is_no_narrower_than_no_model() -> None:
+    """Both intervals are made alike, also where the target is skewed."""
+    rng = np.random.default_rng(2)
+    frame = pd.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400)})
+    frame["y"] = np.exp(1.5 * rng.normal(size=400))
+    use = fit_table(frame, target="y", effort="quick", time_budget=1e-3).use
+    assert use.linear == pytest.approx(use.without_model, rel=0.1)
+
+
+def test_a_line_that_knows_nothing_of_censored_rows_is_not_compared_with() -> None:
+    rng = np.random.default_rng(3)
+    frame = pd.DataFrame({"a": rng.normal(size=120)})
+    frame["y"] = frame["a"] + 0.3 * rng.normal(size=120)
+    frame["least"] = np.where(frame["y"] > 1, 1.0, np.nan)
+    frame.loc[frame["y"] > 1, "y"] = np.nan
+    options = {"lower_column": "least", "effort": "quick", "time_budget": 1e-3}
+    assert fit_table(frame, target="y", **options).use.linear is None

@@ -186,3 +186,15 @@ def test_groups_show_what_the_whole_hides() -> None:
     groups = found.groups(-found.y, ("large", "small"))
     assert [group.rows for group in groups] == [221, 221]
     assert groups[0].covered < found.covered < groups[1].covered
+
+
+def test_a_few_wide_rows_do_not_make_a_model_useless() -> None:
+    """Of a target with long tails, the mean width says little."""
+    made = fit_verdict(judged(420, 442), judged(0, 0), Use(1e10, 1.2, 4e7), target="price")
+    assert made.level == "caution"
+    assert made.headline == (
+        "The 95 % intervals hold, but are over 99 % narrower than without a model for a typical "
+        "row, though not in mean, which few wide ones decide."
+    )
+    assert made.short == "Narrow for most rows, but not in mean"
+    assert fit_verdict(judged(420, 442), judged(0, 0), Use(11, 6, 10), target="p").level == "poor"

@@ -7,6 +7,7 @@ from accord.portfolio.local import Blank, Blanks
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 from accord.portfolio.streamed import MoreRows, record_type
+from accord.portfolio.targets import outside_of
 
 __all__ = [
     "Blank",
@@ -20,6 +21,7 @@ __all__ = [
     "PortfolioRegressor",
     "Residuals",
     "fold_count",
+    "outside_of",
     "random_parts",
     "record_type",
 ]

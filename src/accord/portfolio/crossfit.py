@@ -29,6 +29,8 @@ _LARGEST_CHANGE = 5.0
 
 # From this many rows on, trees and matrices are worth more than one thread.
 _ROWS_FOR_THREADS = 5_000
+# Work that a second is expected to do before anything has been measured.
+_USUAL_SPEED = 8e9
 # The share of the work that goes into shifted parts.
 _SHIFTING = 0.3
 # The share of the rest of a time budget that recipes are tried in, if more rows are to come.
@@ -230,32 +232,29 @@ class Clock:
     """How far the work is, and whether there is time for more.
 
     The speed is measured on the recipes that have been tried, so that what a further one takes is
-    known before it is begun. Some of the time is kept for the shifted parts.
+    known before it is begun; the first ones, which take next to nothing, hardly count beside what
+    is usual. Some of the time is kept for the shifted parts.
     """
 
     def __init__(self, budget: float | None, progress: Progress | None) -> None:
         self.started = time.perf_counter()
         self.budget, self.progress = budget, progress or silent
-        self.done = self.timed = 0.0
+        self.done = self.timed = self.seconds = 0.0
 
-    def plan(self, works: Sequence[float], at_a_time: int = 1, later: float = 0.0) -> None:
-        """The recipes to come, by their work, and how many of them are tried at a time.
+    def plan(self, works: Sequence[float], later: float = 0.0) -> None:
+        """The recipes to come, by their work.
 
         ``later`` is about the work of training on more rows than these, for which half of the time
         is kept.
         """
         self.total = (sum(works) + later) / (1 - _SHIFTING)
         self.trying = (1 - _SHIFTING) * (_TRYING if later else 1.0)
-        self.at_a_time = min(at_a_time, len(works))
-        self.planned = time.perf_counter()
 
     def affords(self, work: float) -> bool:
         """Whether a further recipe fits in the time budget."""
         if self.budget is None:
             return True
-        # of recipes that were kept nothing is known but that they take no time
-        expected = self._expected(work) if self.timed else 0.0
-        return self._used + expected <= self.trying * self.budget
+        return self._used + self._expected(work) <= self.trying * self.budget
 
     def affordable(self, works: Sequence[float]) -> float:
         """The share of some work that fits in the time budget; the recipes have been tried.
@@ -263,7 +262,7 @@ class Clock:
         From now on the bar moves by this work.
         """
         done, share = self.done / self.total, 1.0
-        if self.budget is not None and self.timed:
+        if self.budget is not None:
             left = (1 - _SHIFTING) * self.budget - self._used
             share = float(np.clip(left / self._expected(sum(works)), 0.0, 1.0))
         # what is done now takes the place of what was thought to come
@@ -282,17 +281,19 @@ class Clock:
         return time.perf_counter() - self.started
 
     def _expected(self, work: float) -> float:
-        """Seconds for further work, at the speed of what has been tried."""
-        return (time.perf_counter() - self.planned) * self.at_a_time / self.timed * work
+        """Seconds for further work, at the speed of what has been tried and of a usual second."""
+        return work * (self.seconds + 1.0) / (self.timed + _USUAL_SPEED)
 
     def begin(self, work: float) -> Listener:
         """A listener for the epochs of a recipe."""
         return self._between(self.done / self.total, (self.done + work) / self.total)
 
-    def end(self, work: float, *, timed: bool = True) -> None:
-        """A recipe is done; in no time if it had been kept."""
+    def end(self, work: float, seconds: float | None = None) -> None:
+        """A recipe is done, in so many seconds; None if that says nothing of the speed."""
         self.done += work
-        self.timed += work if timed else 0.0
+        if seconds is not None:
+            self.timed += work
+            self.seconds += seconds
         self._tell(self.done / self.total)
 
     def shifting(self, n_models: int) -> Listener:

@@ -53,7 +53,7 @@ from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.screening import columns_that_matter
 from accord.portfolio.streamed import MoreRows, worth_more
-from accord.portfolio.targets import TargetScale, note_on_extremes
+from accord.portfolio.targets import TargetScale, note_on_extremes, outside_of
 from accord.portfolio.units import PortfolioUnits, rows_seen
 from accord.trust import Proximity
 from accord.work import Checkpoint, kept_in, local_workers
@@ -247,6 +247,13 @@ class PortfolioRegressor(DistributionalRegressor):
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         known = target_knowledge(targets, tolerance=y_tolerance, lower=y_lower, upper=y_upper)
         table = TrainingTable.of(x, target, weight, known)
+        outside = table.measured & outside_of(target, self.bounds or (None, None))
+        if outside.any():
+            raise ValueError(
+                f"bounds must contain all targets, got {self.bounds}, but {outside.sum():,} of "
+                f"{len(target):,} lie outside, the first at index {outside.argmax()}: "
+                f"{target[outside.argmax()]:g}. Widen the bounds."
+            )
         if table.rounding:
             step = number(2 * table.rounding)
             self._note(f"The target comes in steps of {step}: it is known to half a step.")

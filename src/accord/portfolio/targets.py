@@ -145,10 +145,24 @@ def is_skewed(y: Floats) -> bool:
     return bool(deviation > 0 and np.mean(((y - y.mean()) / deviation) ** 3) > _SKEWED)
 
 
+def outside_of(y: Floats, bounds: tuple[float | None, float | None]) -> Bools:
+    """Which targets lie outside of bounds, either None; (N,).
+
+    >>> outside_of(np.array([-1.0, 0.0, 5.0]), (0.0, None)).tolist()
+    [True, False, False]
+    """
+    low, high = bounds
+    below = np.zeros(len(y), bool) if low is None else y < low
+    return np.asarray(below if high is None else below | (y > high))
+
+
 def note_on_extremes(y: Floats, measured: Bools) -> list[str]:
     """A sentence on measured targets far outside the others, if there are any; (N,) each."""
     z = TargetScale.of(y[measured]).scaled(y)
-    far = np.flatnonzero(extreme(z) & measured)
+    outlying = extreme(z) & measured
+    if is_skewed(y[measured]):  # of a long tail nothing is said, but of what is far out of it
+        outlying &= extreme(TargetScale.of(y[measured], "log").scaled(y))
+    far = np.flatnonzero(outlying)
     if not len(far):
         return []
     farthest, one = y[far[np.argmax(np.abs(z[far]))]], len(far) == 1

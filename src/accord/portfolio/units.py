@@ -86,7 +86,7 @@ class PortfolioUnits:
         recipes = sorted(recipes, key=lambda recipe: recipe.work(*size))
         works = [recipe.work(*size) for recipe in recipes]
         later = 0.0 if more is None else most_work(more, recipes, *size[1:])
-        self.clock.plan(works, self.workers.count, later)
+        self.clock.plan(works, later)
         order = list(range(len(recipes)))
         if self.clock.budget is None and not self.workers.in_process:
             order.reverse()
@@ -105,7 +105,8 @@ class PortfolioUnits:
             _candidate, Candidate, [recipes[number] for number in order], begin
         ):
             number = order[done.number]
-            self.clock.end(works[number], timed=not done.again)
+            took = done.value.seconds if done.error is None and not done.again else None
+            self.clock.end(works[number], took)
             notes += _taken(done, recipes[number], number, found)
         self._seconds = {candidate.recipe.name: candidate.seconds for candidate in found.values()}
         if skipped:
@@ -141,7 +142,7 @@ class PortfolioUnits:
         found: dict[int, Candidate] = {}
         notes: list[str] = []
         for done in units:
-            self.clock.end(works[done.number], timed=False)
+            self.clock.end(works[done.number])
             notes += _taken(done, networks[done.number][1], done.number, found)
         kept = [found[number] for number in sorted(found)]
         n_seen = max(more.n_seen(recipe) for _, recipe in networks)

@@ -224,7 +224,7 @@ def _stated(values: Floats, plural: str, column: str) -> Bools:
 def _rows_left_out(table: Table, given: dict[str, str], usable: Bools) -> list[str]:
     notes, target = [], given["target"]
     if left_out := int((~usable).sum()):
-        others = "".join(f" or a {role}" for role in _NON_NEGATIVE if role in given)
+        others = "".join(f" or a finite {role}" for role in _NON_NEGATIVE if role in given)
         notes.append(f"{count(left_out, 'row')} without a target value{others} left out.")
     raw = _numbers(table, target)
     infinite = table.numbers_of(np.flatnonzero(np.isinf(raw) & ~usable))

@@ -9,9 +9,10 @@ from sklearn.base import clone
 from accord._checks import check_choice
 from accord._files import quoted
 from accord._types import Floats
+from accord._wording import count
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
-from accord.portfolio import JudgedModel, PortfolioRegressor
-from accord.tables import TrainingData
+from accord.portfolio import JudgedModel, PortfolioRegressor, outside_of
+from accord.tables import TableError, TrainingData
 
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
 Effort = Literal["quick", "standard", "best"]
@@ -86,7 +87,15 @@ def bounds_for(
     if estimator is not None or bounds is None:
         return None, ()
     if bounds != "detect":
-        return checked_bounds(bounds), ()
+        low, high = checked_bounds(bounds)
+        outside = data.exact & outside_of(data.y, (low, high))
+        if outside.any():
+            raise TableError(
+                f"bounds must contain all targets, got {(low, high)}, but {outside.sum():,} of "
+                f"{count(int(data.exact.sum()), 'target')} lie outside, the first in row "
+                f"{data.rows[outside.argmax()]}: {data.y[outside.argmax()]:g}. Widen the bounds."
+            )
+        return (low, high), ()
     if data.y[data.exact].min() < 0:
         return None, ()
     return (0.0, None), (

@@ -214,7 +214,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
         **Shape**: (N,).
         """
-        return self.engine_.predict_dist(self.features(X))
+        features = self.features(X)
+        return self.engine_.predict_dist(features)
 
     def explain_uncertainty(
         self,
@@ -456,6 +457,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         self._card = card.to_dict()
 
     def _conformed(self, X: Rows) -> Conformed:
+        check_is_fitted(self, "engine_")
         table = self._table_of(X)
         return conform(table.data, self.schema_, source=table.name)
 

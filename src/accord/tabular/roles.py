@@ -66,6 +66,8 @@ def with_roles(
             roles[role] = value
             continue
         values = np.asarray(value)
+        if values.shape == (data.num_rows, 1):  # a frame or an array of one column
+            values = values[:, 0]
         if values.shape != (data.num_rows,):
             raise ValueError(
                 f"{role} must have one value per row, ({data.num_rows},), got {values.shape}."

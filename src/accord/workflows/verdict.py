@@ -18,6 +18,8 @@ NEGLIGIBLE = 0.01
 _LARGEST_MARGIN = 0.1
 # Intervals must be this much narrower than without a model to be called useful.
 _USEFUL = 0.95
+# … and of use for a typical row, if the median is so much narrower.
+_TYPICAL = 0.5
 # Wider than a linear model's by more than this, a linear model would serve better.
 _EXCESS = 0.05
 _BOTH = "Reliable and useful"
@@ -139,13 +141,22 @@ class Use:
         return self.mean_width / self.without_model if self.without_model > 0 else float("inf")
 
     @property
+    def skewed(self) -> bool:
+        """Whether most rows gain much, and few wide ones make the mean: the target has long tails.
+
+        A mean of widths says little then.
+        """
+        narrow = self.median_width <= _TYPICAL * self.without_model
+        return narrow and _USEFUL < self.ratio < float("inf")
+
+    @property
     def excess(self) -> float:
         """By what share the intervals are wider than a linear model's; 0 where they are not."""
         return max(0.0, self.mean_width / self.linear - 1) if self.linear else 0.0
 
     @property
     def level(self) -> Level:
-        if self.ratio >= 1:
+        if self.ratio >= 1 and not self.skewed:
             return "poor"
         return "good" if self.ratio <= _USEFUL and self.excess <= _EXCESS else "caution"
 
@@ -158,6 +169,12 @@ class Use:
             )
         if self.ratio <= _USEFUL:
             return f"are {_saved(self.ratio)} narrower than without a model{self._beside()}"
+        if self.skewed:
+            typical = self.median_width / self.without_model
+            return (
+                f"are {_saved(typical)} narrower than without a model for a typical row, though "
+                "not in mean, which few wide ones decide"
+            )
         if self.ratio < 1:
             return "are hardly narrower than without a model"
         return "are no narrower than without a model"
@@ -217,10 +234,12 @@ def in_short(judged: Reliability, use: Use, unusual: Reliability | None = None) 
     """
     if judged.belief == "does not hold":
         return "Not reliable"
-    if use.ratio >= 1:
+    if use.ratio >= 1 and not use.skewed:
         return "Of no use: no narrower than without a model"
     if judged.belief == "too few rows":
         return "Too few rows to tell"
+    if use.skewed:
+        return "Narrow for most rows, but not in mean"
     if use.ratio > _USEFUL:
         return "Of little use: hardly narrower than without a model"
     if unusual is not None and unusual.belief == "does not hold":
