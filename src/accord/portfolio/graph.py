@@ -120,7 +120,7 @@ def _posterior(process: GaussianProcess, x: Value) -> tuple[Value, Value]:
 
 @states(RidgeModel)
 def state_ridge(model: RidgeModel, x: Value) -> Curves:
-    encoded = state_encoding(model.encoding_, x)
+    encoded = state_encoding(model.encoding_, x).take(model.used_, 1)
     encoded = encoded.at_least(model.lowest_[None]).at_most(model.highest_[None])
     return _side_by_side([_line(line, encoded) for line in model.lines_])
 

@@ -118,7 +118,10 @@ class RidgeModel:
 
     Attributes:
         encoding_: How features are encoded.
-        lowest_, highest_: Where lines end, in each encoded feature, (d',).
+        used_: Places of what is used of the encoding, (d',). A feature is, as far as rows go, the
+            sum of its bins, and with these it is not used itself: beyond the rows the two would
+            part, however large their weights are.
+        lowest_, highest_: Where lines end, in each of these, (d',).
         lines_: One per fold.
     """
 
@@ -129,14 +132,19 @@ class RidgeModel:
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> Self:
         self.encoding_ = FeatureEncoding(bins=self.recipe.bins, bound=_BOUND).fit(rows.x)
+        n_encoded = max(1, len(self.encoding_.kept_) + len(self.encoding_.start_))
+        self.used_ = np.setdiff1d(np.arange(n_encoded), self.encoding_.column_)
         z = trained_on(rows.z)
         chosen = [at_most(own, RIDGE_ROWS, seed) for own in folds]
-        ends = _ends(self.encoding_(rows.x[np.unique(np.concatenate(chosen))]), _BEYOND)
+        ends = _ends(self._encoded(rows.x[np.unique(np.concatenate(chosen))]), _BEYOND)
         self.lowest_, self.highest_ = ends["lowest"], ends["highest"]
         self.lines_ = [
-            Line.fitted(self.encoding_(rows.x[own]), z[own], rows.weight[own]) for own in chosen
+            Line.fitted(self._encoded(rows.x[own]), z[own], rows.weight[own]) for own in chosen
         ]
         return self
+
+    def _encoded(self, x: Floats) -> Floats:
+        return np.asarray(self.encoding_(x)[:, self.used_])
 
     def elsewhere(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
@@ -144,6 +152,6 @@ class RidgeModel:
         return RidgeModel(self.recipe).fit(rows, folds, seed=seed, listener=listener)
 
     def components(self, x: Floats, fold: int | None = None) -> Components:
-        encoded = self.encoding_(x).clip(self.lowest_, self.highest_)
+        encoded = self._encoded(x).clip(self.lowest_, self.highest_)
         chosen = self.lines_ if fold is None else [self.lines_[fold]]
         return Components.stacked([Components.single(*line.predict(encoded)) for line in chosen])
