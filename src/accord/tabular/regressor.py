@@ -51,6 +51,7 @@ from accord.tabular.roles import (
     held_together,
     notes_on_splits,
     order_of,
+    with_note_on_groups,
     with_roles,
 )
 from accord.tabular.stream import SampledTable, all_rows
@@ -386,6 +387,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             use=self.use,
             category=self.category,
         )
+        data = with_note_on_groups(table, data, self.group)
         self._schema = data.schema.to_dict()
         self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
         features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)

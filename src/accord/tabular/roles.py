@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from accord._files import quoted
 from accord._types import Floats, Indices
+from accord._wording import count
 from accord.splits import groups_of_copies
 from accord.tables import (
     ArrowFrame,
@@ -120,6 +121,18 @@ def held_together(
             f"group column {quoted(group)} must hold at least 2 groups, got 1. Name another column."
         )
     return groups
+
+
+def with_note_on_groups(table: Table, data: TrainingData, group: str | None) -> TrainingData:
+    """The data, with a sentence on rows that have no group, if there are any."""
+    if group is None:
+        return data
+    alone = table.data.column(group).take(pa.array(data.places)).null_count
+    if not alone:
+        return data
+    own = "it is held out alone" if alone == 1 else "each is held out alone"
+    note = f"{count(alone, 'row')} without a value of {quoted(group)}: {own}."
+    return replace(data, notes=(*data.notes, note))
 
 
 def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | None:
