@@ -20,8 +20,8 @@ import numpy as np
 from accord import PortfolioRegressor
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.paper.shift.answers import GROUP_COLUMNS, leading_feature
-from accord.splits import Split, cluster_split, gap_split, group_split, outlier_split, tail_split
+from accord.paper.shift.answers import GROUP_COLUMNS, leading_feature, without_largest_group
+from accord.splits import Split, cluster_split, gap_split, outlier_split, tail_split
 from peers import PEERS
 from portfolio import SETS, split_rows, table
 
@@ -48,12 +48,7 @@ def splits(name: str, X: Floats, y: Floats) -> Iterator[tuple[str, Split]]:
         yield "tail", tail_split(X, feature=feature, side="both", fraction=0.2)
     yield "cluster", cluster_split(X, cluster=1, random_state=5)
     if name in GROUP_COLUMNS:
-        columns = X[:, list(GROUP_COLUMNS[name])]
-        groups = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
-        sizes = np.bincount(groups)
-        sizes[3 * sizes > len(groups)] = 0
-        if sizes.any():
-            yield "group", group_split(groups, group=int(sizes.argmax()))
+        yield "group", without_largest_group(X[:, list(GROUP_COLUMNS[name])])
     order = np.random.default_rng(9).permutation(len(y))
     k = round(0.2 * len(y))
     yield RANDOM, (np.sort(order[k:]), np.sort(order[:k]))

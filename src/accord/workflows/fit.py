@@ -394,5 +394,9 @@ def _linear_width(model: TableRegressor) -> float | None:
     tail = (1 - model.coverage) / 2
     errors = np.quantile(y - predicted, [tail, 1 - tail])
     low, high = model.bounds_ or (None, None)
-    ends = np.clip(predicted[:, None] + errors, low, high)
+    ends = np.clip(
+        predicted[:, None] + errors,
+        -np.inf if low is None else low,
+        np.inf if high is None else high,
+    )
     return float(np.mean(np.diff(ends, axis=1)))

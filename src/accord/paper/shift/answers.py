@@ -60,6 +60,7 @@ __all__ = [
     "controlled",
     "leading_feature",
     "retention",
+    "without_largest_group",
 ]
 
 ROWS = 400
@@ -146,7 +147,7 @@ def _split(family: str, dataset: str, X: Floats, y: Floats, split: int) -> Split
         case "cluster":
             return cluster_split(X, cluster=1, random_state=split)
         case "group":
-            return _without_group(X[:, list(GROUP_COLUMNS[dataset])])
+            return without_largest_group(X[:, list(GROUP_COLUMNS[dataset])])
     raise ValueError(f"family must be one of {RANDOM}, {', '.join(SHIFTS)}, got {family!r}.")
 
 
@@ -163,7 +164,7 @@ def leading_feature(X: Floats, y: Floats) -> int:
     return max(many, key=lambda j: abs(float(spearmanr(X[:, j], y).statistic)))
 
 
-def _without_group(columns: Floats) -> Split:
+def without_largest_group(columns: Floats) -> Split:
     """The largest group that holds no more than a third of the rows is held out."""
     groups = np.unique(columns, axis=0, return_inverse=True)[1].ravel()
     sizes = np.bincount(groups)
