@@ -70,7 +70,7 @@ def test_the_default_on_a_table_of_every_kind(fitted: FitResult, houses, tmp_pat
     assert {"y_noise", "y_disagreement", "y_distance"} <= set(found)
     assert found["unusual"].tolist() == model.is_unusual(new).tolist()
     assert found["unusual"][:3].all()
-    growth = model.engine_.growth_(model.features(new)) > model.engine_.threshold_
+    growth = model.engine_.growth_(model.features(new)) > model.engine_.growth_.threshold_
     assert ((found["unusual_score"] > 1) == growth).all()
 
 
@@ -130,7 +130,8 @@ def test_one_row_is_answered_as_among_a_thousand(skewed, tmp_path) -> None:
 def test_ranks_narrow_usual_rows_more_than_far_ones(skewed, tmp_path) -> None:
     """Where held-out rows need little, levels differ from row to row, in the file as in Python."""
     exact = copy(skewed)
-    exact.levels_ = 0.2 * skewed.levels_
+    widening = skewed.widening_
+    exact.widening_ = replace(widening, levels=0.2 * widening.levels)
     x = np.random.default_rng(3).uniform(-1, 1, (20, 2)) * np.repeat([1.0, 6.0], 10)[:, None]
     exact.export(tmp_path / "m.onnx", levels=[0.05, 0.5, 0.95])
     found = answers(tmp_path / "m.onnx", {"X": x})["y_quantiles"]

@@ -63,6 +63,7 @@ TYPES: dict[str, str] = {
     "Member": "accord.portfolio.blend:Member",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",
     "Blanks": "accord.portfolio.local:Blanks",
+    "Widening": "accord.portfolio.local:Widening",
     "Calibration": "accord.portfolio.components:Calibration",
     "TargetScale": "accord.portfolio.targets:TargetScale",
     "FeatureEncoding": "accord.portfolio.encoding:FeatureEncoding",

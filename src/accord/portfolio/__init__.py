@@ -4,14 +4,18 @@ from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
 from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import Blank, Blanks
+from accord.portfolio.recipes import EFFORTS, Effort
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 from accord.portfolio.streamed import MoreRows, record_type
-from accord.portfolio.targets import outside_of
+from accord.portfolio.targets import Bounds, checked_bounds, outside_of
 
 __all__ = [
+    "EFFORTS",
     "Blank",
     "Blanks",
+    "Bounds",
+    "Effort",
     "HeldOut",
     "HeldOutRows",
     "JudgedModel",
@@ -20,6 +24,7 @@ __all__ = [
     "Part",
     "PortfolioRegressor",
     "Residuals",
+    "checked_bounds",
     "fold_count",
     "outside_of",
     "random_parts",

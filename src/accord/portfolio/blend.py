@@ -186,6 +186,31 @@ def blend_log_density(
     return blended(np.stack(each), np.array([p.member.weight for p in predictions]))
 
 
+def blend_of(
+    found: Sequence[tuple[Member, Components]],
+    weights: Floats,
+    scale: TargetScale,
+    *,
+    y: Floats,
+    row_weight: Floats,
+    some: Indices,
+) -> list[Prediction]:
+    """Held-out rows as those with a weight predict them, once ``some`` rows have scaled them.
+
+    **Shape**: weights (C,), one for each that was found; y and row_weight (N,).
+    """
+    chosen = [
+        Prediction.of(replace(member, weight=float(weight)), held_out, scale)
+        for (member, held_out), weight in zip(found, weights, strict=True)
+        if weight > 0
+    ]
+    members = with_common_factor([p[some] for p in chosen], y[some], row_weight[some])
+    return [
+        Prediction.of(member, prediction.part, scale)
+        for member, prediction in zip(members, chosen, strict=True)
+    ]
+
+
 def with_common_factor(
     predictions: Sequence[Prediction], y: Floats, weight: Floats
 ) -> list[Member]:
@@ -255,11 +280,12 @@ def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats
     scale, calibration = member.scale, member.calibration
     deviation = calibration.scale(part.std, local)
     weight = member.weight / part.n_members * part.weight
-    flat = [np.moveaxis(v, 2, 1).reshape(-1, v.shape[1]) for v in (weight, part.mean, deviation)]
+    n_curves, n_rows = part.n_members * part.mean.shape[2], part.mean.shape[1]
+    flat = [np.moveaxis(v, 2, 1).reshape(n_curves, n_rows) for v in (weight, part.mean, deviation)]
     location, spread = scale.center + scale.scale * flat[1], scale.scale * flat[2]
     if scale.transform == "log":
         curve: Distribution = Transformed(Normal(location, spread), scale.log)
-        means = np.asarray(curve.mean).reshape(part.n_members, -1, part.mean.shape[1])
+        means = np.asarray(curve.mean).reshape(part.n_members, -1, n_rows)
         mean = (np.moveaxis(part.weight, 2, 1) * means).sum(axis=1)
         added = np.square(mean.mean(axis=0)) * np.expm1(np.square(scale.scale * local))
     else:

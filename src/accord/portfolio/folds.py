@@ -212,9 +212,9 @@ def _cluster(x: Floats, relevance: Floats, *, seed: int) -> Part | None:
     return Part(*group_split(own, group=largest_first[1]))
 
 
-def own_and_rest(used: Indices, parts: Sequence[Part]) -> Iterator[tuple[Indices, Indices]]:
-    """For each fold with rows in use, their places among these, and the places of the others."""
+def own_places(used: Indices, parts: Sequence[Part]) -> Iterator[Indices]:
+    """For each fold with rows in use, but not all of these, their places among them."""
     for part in parts:
         own = np.isin(used, part.test)
         if own.any() and not own.all():
-            yield np.flatnonzero(own), np.flatnonzero(~own)
+            yield np.flatnonzero(own)

@@ -320,24 +320,24 @@ def _obstacles(model: PortfolioRegressor) -> list[str]:
 
 @states(PortfolioRegressor, obstacles=_obstacles)
 def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
-    growth: Value = state(model.growth_, x)
-    grown, beyond = _growth_at(model.growth_, growth)
-    beyond = _with_blanks(model.blanks_, x, beyond)
+    widening = model.widening_
+    growth: Value = state(widening.growth, x)
+    grown, beyond = _growth_at(widening.growth, growth)
+    beyond = _with_blanks(widening.blanks, x, beyond)
     whole = sum(member.weight for member in model.members_)
     blend = [
-        _group(m, m.weight / whole, model.scale_.scale, model.tolerance_, x, (grown, beyond))
+        _group(m, m.weight / whole, model.scale_.scale, widening.tolerance, x, (grown, beyond))
         for m in model.members_
     ]
-    low, high = model.bounds or (None, None)
     return GraphAnswer(
         MixtureGraph([member.curves for member in blend]),
-        (-np.inf if low is None else low, np.inf if high is None else high),
-        lambda levels: _ranked(model.levels_, levels),
-        lambda levels: _ranked_far(model.rehearsed_, levels),
-        _unlike(model.blanks_, x, grown),
+        widening.ends,
+        lambda levels: _ranked(widening.levels, levels),
+        lambda levels: _ranked_far(widening.rehearsed, levels),
+        _unlike(widening.blanks, x, grown),
         _parts_of_variance(blend),
-        _score(model.growth_, model.threshold_, growth),
-        growth > model.threshold_,
+        _score(widening.growth, growth),
+        growth > widening.growth.threshold_,
     )
 
 
@@ -376,10 +376,10 @@ def _found(blanks: Blanks, x: Value) -> list[Value]:
     return found
 
 
-def _score(growth: Growth, threshold: float, values: Value) -> Value:
+def _score(growth: Growth, values: Value) -> Value:
     """The distance in units of that from which on a row is unusual."""
     width, start = float(growth.width_), float(growth.start_)
-    border = max(start + width * threshold, np.finfo(np.float64).tiny)
+    border = max(start + width * growth.threshold_, np.finfo(np.float64).tiny)
     return (start + width * values) / border
 
 
@@ -393,6 +393,6 @@ def state_judged(model: JudgedModel, x: Value) -> GraphAnswer:
     growth: Value = state(model.growth_, x)
     return replace(
         answer,
-        score=_score(model.growth_, model.threshold_, growth),
-        unusual=growth > model.threshold_,
+        score=_score(model.growth_, growth),
+        unusual=growth > model.growth_.threshold_,
     )

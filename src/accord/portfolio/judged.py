@@ -25,7 +25,7 @@ from accord.estimators import (
 )
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, unusual_part
-from accord.portfolio.local import UNUSUAL_SHARE, Blanks
+from accord.portfolio.local import Blanks
 from accord.training import EpochReport
 from accord.trust import Growth, Proximity
 
@@ -105,8 +105,7 @@ class JudgedModel:
         # an estimator that knows distances itself is asked once for both
         self.growth_: Growth = Growth().fit(X) if own is None else own
         growth = self.growth_.leave_one_out()
-        self.threshold_ = float(np.quantile(growth, 1 - UNUSUAL_SHARE))
-        unusual = np.asarray(growth > self.threshold_)
+        unusual = self.growth_.is_unusual(growth)
         self.judged_ = tuple(
             _asked(model, X, rows, growth[rows], unusual)
             for model, part in zip(models[1:-1], folds, strict=True)
@@ -131,7 +130,7 @@ class JudgedModel:
 
         **Shape**: X (N, d) → (N,).
         """
-        return np.asarray(self.growth_(X) > self.threshold_)
+        return self.growth_.is_unusual(self.growth_(X))
 
     def answer(self, X: Floats) -> tuple[Distribution, Bools]:
         """Predictive distributions, and which rows are unusual.
@@ -141,7 +140,7 @@ class JudgedModel:
         model = self.estimator_
         if isinstance(model, BVMRegressor) and model.growth_ is self.growth_:
             dist, growth = model.predict_dist_and_growth(X)
-            return dist, growth > self.threshold_
+            return dist, self.growth_.is_unusual(growth)
         return self.predict_dist(X), self.is_unusual(X)
 
     def answer_as_known(self, X: Floats) -> Distribution:

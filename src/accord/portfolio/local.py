@@ -26,7 +26,7 @@ from itertools import product
 import numpy as np
 
 from accord._types import Bools, Floats, Indices
-from accord.distributions import Distribution
+from accord.distributions import Distribution, RankCalibrated
 from accord.portfolio.blend import (
     LocalTolerance,
     Prediction,
@@ -34,11 +34,10 @@ from accord.portfolio.blend import (
     distribution_of,
 )
 from accord.portfolio.components import mean_score
+from accord.portfolio.folds import Part, at_most
 from accord.splits import groups_of_copies
 from accord.trust import Growth
 
-# A row is called unusual if fewer than this share of the training rows lie as far from the others.
-UNUSUAL_SHARE = 0.05
 # Where shifted parts say how wide unusual rows must be, they need some rows.
 SHIFTED_ROWS = 40
 
@@ -56,13 +55,13 @@ LARGEST_GROWTH = 1e6
 # Rows that a choice is made on, of each kind: more say little more.
 _ROWS = 1_000
 # A feature that the models do not use still counts a little: it may be that they should.
-LEAST_RELEVANCE = 0.05
+_LEAST_RELEVANCE = 0.05
 
 # Features and the values that they have where nothing is known, (k,) each.
 Blank = tuple[Indices, Floats]
 
 # Held-out rows that say how much wider an answer without a category must be.
-BLANK_ROWS = 500
+_BLANK_ROWS = 500
 # Columns that this is learnt for, those that matter most: each takes as many predictions.
 _MOST_BLANKS = 30
 # In scaled target units.
@@ -106,7 +105,9 @@ class HeldOutEvidence:
         """A random subset where there are many rows."""
         if len(self.y) <= _ROWS:
             return self
-        rows = np.sort(np.random.default_rng(seed).permutation(len(self.y))[:_ROWS])
+        return self[np.sort(np.random.default_rng(seed).permutation(len(self.y))[:_ROWS])]
+
+    def __getitem__(self, rows: Indices) -> "HeldOutEvidence":
         return HeldOutEvidence(
             [p[rows] for p in self.predictions],
             self.y[rows],
@@ -141,7 +142,9 @@ def unlike_usual(growth: Floats) -> Floats:
     return np.asarray(np.clip(2 * np.expm1(growth) - 1, 0.0, 1.0))
 
 
-def choose_tolerance(usual: HeldOutEvidence, shifted: Sequence[HeldOutEvidence]) -> LocalTolerance:
+def choose_tolerance(
+    usual: HeldOutEvidence, shifted: Sequence[HeldOutEvidence], *, seed: int
+) -> LocalTolerance:
     """The widest of the tolerances that are as good as the best on the shifted parts.
 
     All of them must be bearable on usual rows. A few rows decide a shifted score: where it hardly
@@ -149,6 +152,7 @@ def choose_tolerance(usual: HeldOutEvidence, shifted: Sequence[HeldOutEvidence])
     """
     if not shifted:
         return LocalTolerance(0.1, 1.0, _STARTS[1])
+    usual, shifted = usual.thinned(seed), [part.thinned(seed) for part in shifted]
     allowed = usual.score(LocalTolerance()) - _SLACK
     scores: dict[LocalTolerance, float] = {}
     for values in product(_BASES, _RELATIVES, _STARTS):
@@ -165,7 +169,7 @@ def feature_weights(changes: Floats) -> Floats:
     largest = changes.max(initial=0.0)
     if largest == 0:
         return np.ones_like(changes)
-    return np.asarray(np.clip(changes / largest, LEAST_RELEVANCE, 1.0))
+    return np.asarray(np.clip(changes / largest, _LEAST_RELEVANCE, 1.0))
 
 
 @dataclass(frozen=True)
@@ -227,31 +231,36 @@ class Blanks:
 
 def learn_blanks(
     blanks: Sequence[Blank],
-    rows: Sequence[Indices],
+    feature_weight: Floats,
+    parts: Sequence[Part],
     evidence: Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence],
     tolerance: LocalTolerance,
+    *,
+    seed: int,
 ) -> Blanks:
-    """The spread of each blank, and of all of them together.
+    """The spread of each blank that has a feature which the models use, and of all together.
 
-    ``rows`` are some that each fold's models had not seen; ``evidence`` gives them as predicted by
-    these with some of the blanks put in.
+    ``evidence`` gives rows that a fold's models had not seen, as predicted by these with some of
+    the blanks put in.
     """
+    rows = [at_most(part.test, _BLANK_ROWS // len(parts), seed) for part in parts]
 
     def spread(put: Sequence[Blank]) -> float:
         found = [evidence(own, fold, put) for fold, own in enumerate(rows)]
         return _best_spread([part for part in found if len(part.y)], tolerance)
 
-    if not blanks:
+    used = _relevant(blanks, feature_weight)
+    if not used:
         return Blanks()
-    features, values = (tuple(parts) for parts in zip(*blanks, strict=True))
-    together = spread(blanks) if len(blanks) > 1 else 0.0
-    return Blanks(features, values, tuple(spread([blank]) for blank in blanks), together)
+    features, values = (tuple(of_all) for of_all in zip(*used, strict=True))
+    together = spread(used) if len(used) > 1 else 0.0
+    return Blanks(features, values, tuple(spread([blank]) for blank in used), together)
 
 
-def relevant(blanks: Sequence[Blank], feature_weight: Floats) -> list[Blank]:
+def _relevant(blanks: Sequence[Blank], feature_weight: Floats) -> list[Blank]:
     """Those with a feature that the models use, the most used first: others need no spread."""
     used = sorted(blanks, key=lambda blank: -feature_weight[blank[0]].max())[:_MOST_BLANKS]
-    return [blank for blank in used if feature_weight[blank[0]].max() > LEAST_RELEVANCE]
+    return [blank for blank in used if feature_weight[blank[0]].max() > _LEAST_RELEVANCE]
 
 
 def blanked(x: Floats, blanks: Sequence[Blank]) -> Floats:
@@ -270,3 +279,50 @@ def _best_spread(parts: Sequence[HeldOutEvidence], tolerance: LocalTolerance) ->
         )
 
     return float(max(_SPREADS, key=score))
+
+
+@dataclass(frozen=True)
+class Widening:
+    """How what the models say becomes an answer: wider away from the data, with intervals by rank.
+
+    ``levels`` are the coverages that held-out rows needed, ``rehearsed`` those of rows that were
+    held out because they are unlike the rest; ascending.
+
+    **Shape**: levels (L,), rehearsed (R,).
+    """
+
+    growth: Growth
+    tolerance: LocalTolerance
+    levels: Floats
+    rehearsed: Floats
+    ends: tuple[float, float] = (-math.inf, math.inf)
+    blanks: Blanks = Blanks()
+
+    def answer(
+        self,
+        predictions: Sequence[Prediction],
+        x: Floats,
+        grown: tuple[Floats, Floats],
+        *,
+        as_known: bool = False,
+    ) -> Distribution:
+        """Distributions of rows, from h and b at them.
+
+        ``as_known`` does not widen them for features that say nothing.
+
+        **Shape**: x (n, d), each of grown (n,) → (n,).
+        """
+        growth, beyond = grown
+        blanks = Blanks() if as_known else self.blanks
+        dist = distribution_of(predictions, self.tolerance, growth, blanks.added(x, beyond))
+        unlike = np.maximum(unlike_usual(growth), blanks.found(x).any(axis=1))
+        return self.ranked(dist, self.levels, self.rehearsed, unlike)
+
+    def ranked(
+        self, dist: Distribution, levels: Floats, rehearsed: Floats, unlike: Floats
+    ) -> Distribution:
+        """Within the bounds, and with intervals by rank among levels that other rows needed."""
+        lower, upper = self.ends
+        return RankCalibrated(
+            dist, levels, rehearsed=rehearsed, unlike=unlike, lower=lower, upper=upper
+        )

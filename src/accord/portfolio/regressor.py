@@ -1,6 +1,7 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,16 +16,10 @@ from accord._progress import Progress
 from accord._threads import one_thread
 from accord._types import Bools, Floats, Indices
 from accord._wording import number
-from accord.distributions import Distribution, RankCalibrated
+from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.explanation import Receipts
-from accord.portfolio.blend import (
-    Member,
-    Prediction,
-    distribution_of,
-    greedy_weights,
-    with_common_factor,
-)
+from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.crossfit import (
     Candidate,
     Clock,
@@ -33,35 +28,38 @@ from accord.portfolio.crossfit import (
     leaderboard,
     relevance,
 )
-from accord.portfolio.folds import HeldOut, Part, at_most, held_out_parts, own_and_rest
+from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.local import (
-    BLANK_ROWS,
-    UNUSUAL_SHARE,
     Blank,
     Blanks,
     HeldOutEvidence,
+    Widening,
     blanked,
     choose_tolerance,
     feature_weights,
     growth_at,
     growth_of,
     learn_blanks,
-    relevant,
     unlike_usual,
 )
 from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.screening import columns_that_matter
 from accord.portfolio.streamed import MoreRows, worth_more
-from accord.portfolio.targets import TargetScale, note_on_extremes, outside_of
+from accord.portfolio.targets import (
+    Bounds,
+    TargetScale,
+    checked_bounds,
+    ends_of,
+    note_on_extremes,
+    outside_of,
+)
 from accord.portfolio.units import PortfolioUnits, rows_seen
-from accord.trust import Proximity
+from accord.trust import Growth, Proximity
 from accord.work import Checkpoint, kept_in, local_workers
 
 if TYPE_CHECKING:
     from distributed import Client
-
-Bounds = tuple[float | None, float | None]
 
 _FEWEST_ROWS = 8
 # Below this many rows, products of all models are small enough for one thread.
@@ -113,8 +111,8 @@ class PortfolioRegressor(DistributionalRegressor):
         shifted_: Predictions of the most unusual rows by models that had seen none of them.
         proximity_: Distance to the training rows.
         left_out_: Places of the columns that do not matter; no model looks at them.
-        tolerance_: The local tolerance in use.
-        blanks_: How much wider rows are whose features say nothing.
+        widening_: What makes predictions wider away from the training rows: the local tolerance,
+            what an unknown category or number costs, and the levels of intervals.
         rows_seen_: Rows that networks of the blend have learnt from.
         notes_: What was decided about the table, in sentences.
 
@@ -126,6 +124,8 @@ class PortfolioRegressor(DistributionalRegressor):
         >>> model.predict_interval([[0.5, 0.0]], coverage=0.9).shape
         (1, 2)
     """
+
+    widening_: Widening
 
     def __init__(
         self,
@@ -207,12 +207,15 @@ class PortfolioRegressor(DistributionalRegressor):
                 self.rows_seen_, notes = rows_seen(self.members_, further, len(table))
                 self.notes_ += notes
             self._calibrate(units, predictions)
-            self.blanks_ = learn_blanks(
-                relevant(blanks, self.feature_weight_),
-                [at_most(p.test, BLANK_ROWS // len(parts), seed) for p in parts],
+            learnt = learn_blanks(
+                blanks,
+                self.feature_weight_,
+                parts,
                 partial(self._evidence, table),
-                self.tolerance_,
+                self.widening_.tolerance,
+                seed=seed,
             )
+            self.widening_ = replace(self.widening_, blanks=learnt)
         clock.finish()
         return self
 
@@ -229,6 +232,8 @@ class PortfolioRegressor(DistributionalRegressor):
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget)
+        if self.bounds is not None:
+            checked_bounds(self.bounds)
         if self.n_jobs not in (None, -1):
             check_positive("n_jobs", self.n_jobs)
         if np.asarray(y).shape[1:] == (1,):
@@ -247,7 +252,7 @@ class PortfolioRegressor(DistributionalRegressor):
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         known = target_knowledge(targets, tolerance=y_tolerance, lower=y_lower, upper=y_upper)
         table = TrainingTable.of(x, target, weight, known)
-        outside = table.measured & outside_of(target, self.bounds or (None, None))
+        outside = table.measured & outside_of(target, self.bounds)
         if outside.any():
             raise ValueError(
                 f"bounds must contain all targets, got {self.bounds}, but {outside.sum():,} of "
@@ -310,83 +315,63 @@ class PortfolioRegressor(DistributionalRegressor):
         some = np.random.default_rng(0).permutation(len(used))[:_SELECTION_ROWS]
         weights = greedy_weights(density[:, some], weight[some])
         self.scale_ = TargetScale.of(table.y[table.measured])
-        predictions = [
-            Prediction.of(
-                Member(c.recipe.name, c.model, c.scale, c.calibration, float(w)),
-                c.held_out,
-                self.scale_,
-            )
-            for c, w in zip(candidates, weights, strict=True)
-            if w > 0
+        found = [
+            (Member(c.recipe.name, c.model, c.scale, c.calibration, 0.0), c.held_out)
+            for c in candidates
         ]
-        self.members_ = with_common_factor([p[some] for p in predictions], y[some], weight[some])
+        predictions = blend_of(found, weights, self.scale_, y=y, row_weight=weight, some=some)
+        self.members_ = [prediction.member for prediction in predictions]
         self.leaderboard_ = leaderboard(candidates, weights, weight)
-        return [
-            Prediction.of(member, prediction.part, self.scale_)
-            for member, prediction in zip(self.members_, predictions, strict=True)
-        ]
+        return predictions
 
     def _calibrate(self, units: PortfolioUnits, predictions: list[Prediction]) -> None:
-        """Sets what widens predictions away from the data, and ``shifted_``."""
-        table, parts, seed = units.table, units.parts, units.seed
+        """Sets what widens predictions away from the data, and what held-out rows say of it."""
+        table, seed = units.table, units.seed
         changes = relevance(self.members_, table.x, table.y, seed=seed)
         self.feature_weight_ = feature_weights(changes)
-        self.growth_ = growth_of(table.x, table.y, self.feature_weight_)
-        used = held_out_rows(table, parts)
+        growth = growth_of(table.x, table.y, self.feature_weight_)
+        used, values = held_out_rows(table, units.parts), growth.leave_one_out()
         usual = HeldOutEvidence(
-            predictions,
-            table.y[used],
-            table.weight[used],
-            *growth_at(self.growth_, self.growth_.leave_one_out()[used]),
+            predictions, table.y[used], table.weight[used], *growth_at(growth, values[used])
         )
         shifted = units.unlike_the_rest(self.members_, self.scale_, changes)
-        self.tolerance_ = choose_tolerance(
-            usual.thinned(seed), [part.thinned(seed) for _, part in shifted]
+        tolerance = choose_tolerance(usual, [part for _, part in shifted], seed=seed)
+        needed = usual.needed(tolerance)
+        rehearsed = [np.empty(0), *(part.needed(tolerance) for _, part in shifted)]
+        self.widening_ = Widening(
+            growth,
+            tolerance,
+            np.sort(needed),
+            np.sort(np.concatenate(rehearsed)),
+            ends_of(self.bounds),
         )
-        self._rank(used, parts, usual, shifted)
-
-    def _rank(
-        self,
-        used: Indices,
-        parts: Sequence[Part],
-        usual: HeldOutEvidence,
-        shifted: Sequence[tuple[Indices, HeldOutEvidence]],
-    ) -> None:
-        """Sets the levels of intervals, and the held-out rows with levels that others needed."""
-        needed = usual.needed(self.tolerance_)
         places = [np.empty(0, np.intp), *(rows for rows, _ in shifted)]
-        levels = [np.empty(0), *(part.needed(self.tolerance_) for _, part in shifted)]
-        place, rehearsed = np.concatenate(places), np.concatenate(levels)
-        self.levels_, self.rehearsed_ = np.sort(needed), np.sort(rehearsed)
-        values = self.growth_.leave_one_out()
-        self.threshold_ = float(np.quantile(values, 1 - UNUSUAL_SHARE))
-        growth, dist = values[used], usual.distribution(self.tolerance_)
-        unusual, unlike = growth > self.threshold_, unlike_usual(usual.growth)
-        self.held_out_ = HeldOut(
-            used, self._finished(dist, needed, rehearsed, unlike), growth, unusual
-        )
-        self.judged_ = tuple(
-            HeldOut(
-                used[own],
-                self._finished(
-                    dist[own], needed[rest], rehearsed[~np.isin(place, used[own])], unlike[own]
-                ),
-                growth[own],
-                unusual[own],
+        place, level = np.concatenate(places), np.concatenate(rehearsed)
+
+        def judged(rows: Indices, evidence: HeldOutEvidence) -> Distribution:
+            """Rows with intervals by rank among those that the others needed."""
+            return self.widening_.ranked(
+                evidence.distribution(tolerance),
+                needed[~np.isin(used, rows)],
+                level[~np.isin(place, rows)],
+                unlike_usual(evidence.growth),
             )
-            for own, rest in own_and_rest(used, parts)
+
+        def held_out(own: Indices, dist: Distribution) -> HeldOut:
+            rows = used[own]
+            return HeldOut(rows, dist, values[rows], growth.is_unusual(values[rows]))
+
+        everyone = self.widening_.ranked(
+            usual.distribution(tolerance), needed, level, unlike_usual(usual.growth)
+        )
+        self.held_out_ = held_out(np.arange(len(used)), everyone)
+        self.judged_ = tuple(
+            held_out(own, judged(used[own], usual[own])) for own in own_places(used, units.parts)
         )
         self.shifted_ = self.held_out_
-        if shifted:
-            rows, part = shifted[0]
-            dist = self._finished(
-                part.distribution(self.tolerance_),
-                needed[~np.isin(used, rows)],
-                rehearsed[~np.isin(place, rows)],
-                unlike_usual(part.growth),
-            )
-            growth = np.expm1(part.growth)  # back from its logarithm
-            self.shifted_ = HeldOut(rows, dist, growth, np.ones(len(rows), bool))
+        for rows, part in shifted[:1]:
+            far = np.expm1(part.growth)  # back from its logarithm
+            self.shifted_ = HeldOut(rows, judged(rows, part), far, np.ones(len(rows), bool))
 
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)
@@ -404,7 +389,8 @@ class PortfolioRegressor(DistributionalRegressor):
         """Measured rows as the models of one fold predict them with some blanks put in."""
         rows = rows[table.measured[rows]]
         x = blanked(table.x[rows], put)
-        growths = growth_at(self.growth_, self.growth_(x))
+        growth = self.widening_.growth
+        growths = growth_at(growth, growth(x))
         return HeldOutEvidence(
             self._predictions(x, fold), table.y[rows], table.weight[rows], *growths
         )
@@ -424,43 +410,36 @@ class PortfolioRegressor(DistributionalRegressor):
 
         **Shape**: X (N, d) → (N,).
         """
-        return self._answer(self._checked(X), Blanks())[0]
+        return self._answer(self._checked(X), as_known=True)[0]
 
-    def _answer(self, X: Floats, blanks: Blanks | None = None) -> tuple[Distribution, Bools]:
-        growth = self.growth_(X)
-        grown, beyond = growth_at(self.growth_, growth)
-        blanks = self.blanks_ if blanks is None else blanks
-        dist = distribution_of(
-            self._predictions(X), self.tolerance_, grown, blanks.added(X, beyond)
+    def _answer(self, X: Floats, *, as_known: bool = False) -> tuple[Distribution, Bools]:
+        growth = self.widening_.growth
+        values = growth(X)
+        dist = self.widening_.answer(
+            self._predictions(X), X, growth_at(growth, values), as_known=as_known
         )
-        unlike = np.maximum(unlike_usual(grown), blanks.found(X).any(axis=1))
-        finished = self._finished(dist, self.levels_, self.rehearsed_, unlike)
-        return finished, growth > self.threshold_
+        return dist, growth.is_unusual(values)
 
-    def _finished(
-        self, dist: Distribution, needed: Floats, rehearsed: Floats, unlike: Floats
-    ) -> Distribution:
-        """Within the bounds, and with intervals by rank among those that other rows needed."""
-        low, high = self.bounds or (None, None)
-        return RankCalibrated(
-            dist,
-            needed,
-            rehearsed=rehearsed,
-            unlike=unlike,
-            lower=-np.inf if low is None else low,
-            upper=np.inf if high is None else high,
-        )
+    @property
+    def growth_(self) -> Growth:
+        """How far rows are from the training rows, in units in which these differ."""
+        return self.widening_.growth
 
     @property
     def proximity_(self) -> Proximity:
         return self.growth_.proximity_
+
+    @property
+    def blanks_(self) -> Blanks:
+        """How much wider rows are whose features say nothing."""
+        return self.widening_.blanks
 
     def is_unusual(self, X: Any) -> Bools:
         """Whether rows lie farther from the training rows than all but 5 % of these do.
 
         **Shape**: X (N, d) → (N,).
         """
-        return np.asarray(self.growth_(self._checked(X)) > self.threshold_)
+        return self.growth_.is_unusual(self.growth_(self._checked(X)))
 
     def explain_uncertainty(
         self, X: Any, *, coverage: float = 0.95, permutations: int = 0, random_state: int = 0

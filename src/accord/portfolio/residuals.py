@@ -17,37 +17,28 @@ costs, and intervals by rank.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Self, final
 
 import numpy as np
 
 from accord._types import Bools, Floats, Indices
-from accord.distributions import Distribution, RankCalibrated
-from accord.portfolio.blend import (
-    Member,
-    Prediction,
-    distribution_of,
-    greedy_weights,
-    with_common_factor,
-)
+from accord.distributions import Distribution
+from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.components import Components, calibrated
-from accord.portfolio.folds import Part, at_most, shifted_parts
+from accord.portfolio.folds import Part, shifted_parts
 from accord.portfolio.local import (
-    BLANK_ROWS,
     SHIFTED_ROWS,
-    UNUSUAL_SHARE,
     Blank,
     Blanks,
     HeldOutEvidence,
+    Widening,
     blanked,
     choose_tolerance,
     feature_weights,
     growth_at,
     growth_of,
     learn_blanks,
-    relevant,
-    unlike_usual,
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
@@ -95,12 +86,10 @@ class Residuals:
 
     Attributes:
         members_: Networks for the scale of errors, calibrated and weighed.
-        growth_: The distance to the held-out rows.
-        tolerance_: The local tolerance.
-        levels_, rehearsed_: Coverages that held-out rows needed, and those that were held out
-            because they are unlike the rest; ascending.
-        blanks_: How much wider rows are whose features say nothing.
+        widening_: What makes predictions wider away from the held-out rows.
     """
+
+    widening_: Widening
 
     def fit(
         self,
@@ -129,17 +118,20 @@ class Residuals:
             x, mean = blanked(rows.x[own], put), unknowing(own, fold, put)
             return self._evidence(
                 [member.model for member in self.members_],
-                self.growth_,
+                self.widening_.growth,
                 (x, rows.y[own], mean),
                 fold,
             )
 
-        self.blanks_ = learn_blanks(
-            relevant(blanks, self.feature_weight_),
-            [at_most(part.test, BLANK_ROWS // len(rows.parts), seed) for part in rows.parts],
+        learnt = learn_blanks(
+            blanks,
+            self.feature_weight_,
+            rows.parts,
             evidence,
-            self.tolerance_,
+            self.widening_.tolerance,
+            seed=seed,
         )
+        self.widening_ = replace(self.widening_, blanks=learnt)
         return self
 
     def answer(
@@ -155,17 +147,19 @@ class Residuals:
             Prediction.of(member, self._components(member.model, x, means), self.scale_)
             for member in self.members_
         ]
-        growth = self.growth_(x)
-        grown, beyond = self._grown(self.growth_, growth, means.mean(axis=0))
-        blanks = Blanks() if as_known else self.blanks_
-        dist = distribution_of(predictions, self.tolerance_, grown, blanks.added(x, beyond))
-        unlike = np.maximum(unlike_usual(grown), blanks.found(x).any(axis=1))
-        ranked = RankCalibrated(dist, self.levels_, rehearsed=self.rehearsed_, unlike=unlike)
-        return ranked, growth > self.threshold_
+        growth = self.widening_.growth
+        values = growth(x)
+        grown = self._grown(growth, values, means.mean(axis=0))
+        dist = self.widening_.answer(predictions, x, grown, as_known=as_known)
+        return dist, growth.is_unusual(values)
 
     @property
     def proximity_(self) -> Proximity:
-        return self.growth_.proximity_
+        return self.widening_.growth.proximity_
+
+    @property
+    def blanks_(self) -> Blanks:
+        return self.widening_.blanks
 
     def _finite(self, mean: Floats) -> Floats:
         """Predictions that are numbers, none of them absurdly far out."""
@@ -218,16 +212,12 @@ class Residuals:
             density.append(calibration.log_density(held_out, z))
             found.append((Member(recipe.name, model, self.scale_, calibration, 1.0), held_out))
         weights = greedy_weights(np.stack(density), weight)
-        chosen = [
-            Prediction.of(_weighed(member, float(w)), held_out, self.scale_)
-            for (member, held_out), w in zip(found, weights, strict=True)
-            if w > 0
-        ]
-        self.members_ = with_common_factor(chosen, rows.y, weight)
-        return [
-            Prediction.of(member, prediction.part, self.scale_)
-            for member, prediction in zip(self.members_, chosen, strict=True)
-        ]
+        all_rows = np.arange(len(rows.y))
+        predictions = blend_of(
+            found, weights, self.scale_, y=rows.y, row_weight=weight, some=all_rows
+        )
+        self.members_ = [prediction.member for prediction in predictions]
+        return predictions
 
     def _scaled(self, rows: HeldOutRows, error: Floats) -> ScaledRows:
         inputs = self._inputs(rows.x, rows.mean)
@@ -243,21 +233,22 @@ class Residuals:
     ) -> None:
         """Sets what widens predictions away from the data, and the levels of intervals."""
         self.feature_weight_ = feature_weights(rows.changes)
-        self.growth_ = growth_of(rows.x, rows.y, self.feature_weight_)
+        growth = growth_of(rows.x, rows.y, self.feature_weight_)
         usual = HeldOutEvidence(
             predictions,
             rows.y,
             np.ones(len(rows.y)),
-            *self._grown(self.growth_, self.growth_.leave_one_out(), rows.mean),
+            *self._grown(growth, growth.leave_one_out(), rows.mean),
         )
         shifted = [] if elsewhere is None else self._shifted(rows, error, elsewhere, seed)
-        self.tolerance_ = choose_tolerance(
-            usual.thinned(seed), [part.thinned(seed) for part in shifted]
+        tolerance = choose_tolerance(usual, shifted, seed=seed)
+        rehearsed = [np.empty(0), *(part.needed(tolerance) for part in shifted)]
+        self.widening_ = Widening(
+            growth,
+            tolerance,
+            np.sort(usual.needed(tolerance)),
+            np.sort(np.concatenate(rehearsed)),
         )
-        self.levels_ = np.sort(usual.needed(self.tolerance_))
-        rehearsed = [np.empty(0), *(part.needed(self.tolerance_) for part in shifted)]
-        self.rehearsed_ = np.sort(np.concatenate(rehearsed))
-        self.threshold_ = float(np.quantile(self.growth_.leave_one_out(), 1 - UNUSUAL_SHARE))
 
     def _shifted(
         self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
@@ -298,7 +289,3 @@ class Residuals:
         return HeldOutEvidence(
             predictions, y, np.ones(len(y)), *self._grown(growth, growth(x), mean)
         )
-
-
-def _weighed(member: Member, weight: float) -> Member:
-    return Member(member.name, member.model, member.scale, member.calibration, weight)

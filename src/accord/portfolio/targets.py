@@ -7,7 +7,7 @@ trained on as if they lay nearer if they are not.
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -16,6 +16,7 @@ from accord._types import Bools, Floats
 from accord.distributions import Log
 
 TargetTransform = Literal["identity", "log"]
+Bounds = tuple[float | None, float | None]
 
 _TRIMMED = 0.01
 # Training targets are moved to at most so many deviations from the centre.
@@ -145,15 +146,39 @@ def is_skewed(y: Floats) -> bool:
     return bool(deviation > 0 and np.mean(((y - y.mean()) / deviation) ** 3) > _SKEWED)
 
 
-def outside_of(y: Floats, bounds: tuple[float | None, float | None]) -> Bools:
-    """Which targets lie outside of bounds, either None; (N,).
+def checked_bounds(bounds: Any) -> Bounds:
+    """The lowest and the highest value that a target can have, either None."""
+    try:
+        low, high = bounds
+        ends = [None if end is None else float(end) for end in (low, high)]
+    except (TypeError, ValueError):
+        raise ValueError(
+            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
+            "Use (0, None) for values that cannot be negative."
+        ) from None
+    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
+        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
+    return ends[0], ends[1]
+
+
+def ends_of(bounds: Bounds | None) -> tuple[float, float]:
+    """Bounds as numbers, infinite where there is none.
+
+    >>> ends_of((0.0, None)), ends_of(None)
+    ((0.0, inf), (-inf, inf))
+    """
+    low, high = bounds or (None, None)
+    return -math.inf if low is None else low, math.inf if high is None else high
+
+
+def outside_of(y: Floats, bounds: Bounds | None) -> Bools:
+    """Which targets lie outside of bounds; (N,).
 
     >>> outside_of(np.array([-1.0, 0.0, 5.0]), (0.0, None)).tolist()
     [True, False, False]
     """
-    low, high = bounds
-    below = np.zeros(len(y), bool) if low is None else y < low
-    return np.asarray(below if high is None else below | (y > high))
+    low, high = ends_of(bounds)
+    return np.asarray((y < low) | (y > high))
 
 
 def note_on_extremes(y: Floats, measured: Bools) -> list[str]:

@@ -1,8 +1,8 @@
 """From a table to answers: the estimator for tables, and what it knows about itself."""
 
+from accord.portfolio import Bounds, Effort
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import DistanceCurve, Expectation, ModelCard, make_card
-from accord.tabular.engines import Bounds, Effort
 from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.pictures import Dependence, partial_dependence
 from accord.tabular.profile import TableProfile, as_floats, cell_text, row_hashes

@@ -1,7 +1,7 @@
 """What learns behind a table: the portfolio, or one estimator in its place."""
 
 from collections.abc import Mapping
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
@@ -11,14 +11,18 @@ from accord._files import quoted
 from accord._types import Floats
 from accord._wording import count
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
-from accord.portfolio import JudgedModel, PortfolioRegressor, outside_of
+from accord.portfolio import (
+    EFFORTS,
+    Bounds,
+    Effort,
+    JudgedModel,
+    PortfolioRegressor,
+    checked_bounds,
+    outside_of,
+)
 from accord.tables import TableError, TrainingData
 
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
-Effort = Literal["quick", "standard", "best"]
-Bounds = tuple[float | None, float | None]
-
-_EFFORTS = ("quick", "standard", "best")
 
 
 def make_engine(
@@ -48,7 +52,7 @@ def make_engine(
 def check_engine(settings: Mapping[str, Any]) -> None:
     """Refuse settings of the portfolio for another engine, which has its own."""
     estimator, bounds = settings["engine"], settings["bounds"]
-    check_choice("effort", settings["effort"], _EFFORTS)
+    check_choice("effort", settings["effort"], EFFORTS)
     if estimator is None:
         check_tolerance(settings["tolerance"], words=("choose",))
         return
@@ -110,18 +114,3 @@ def tolerance_for(tolerance: float | str, data: TrainingData) -> Floats | None:
         return data.tolerance
     target_range = np.ptp(data.y[data.exact]).reshape(1)
     return np.full(len(data.y), stated_half_width(tolerance, target_range)[0])
-
-
-def checked_bounds(bounds: Any) -> Bounds:
-    """The lowest and the highest value that a target can have, either None."""
-    try:
-        low, high = bounds
-        ends = [None if end is None else float(end) for end in (low, high)]
-    except (TypeError, ValueError):
-        raise ValueError(
-            f"bounds must be a pair (lower, upper), either end None, got {bounds!r}. "
-            "Use (0, None) for values that cannot be negative."
-        ) from None
-    if ends[0] is not None and ends[1] is not None and not ends[0] < ends[1]:
-        raise ValueError(f"the lower bound must be below the upper one, got {bounds!r}.")
-    return ends[0], ends[1]

@@ -18,6 +18,7 @@ from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, html_card
 from accord.explanation import Receipts
+from accord.portfolio import Bounds, Effort
 from accord.tables import (
     Conformed,
     Schema,
@@ -33,8 +34,6 @@ from accord.tabular.answers import AnswersRows, Array, Rows
 from accord.tabular.assessment import Assessment, assessed_part
 from accord.tabular.card import DistanceCurve, ModelCard, card_settings, make_card
 from accord.tabular.engines import (
-    Bounds,
-    Effort,
     bounds_for,
     check_engine,
     check_placed,

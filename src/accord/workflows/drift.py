@@ -11,11 +11,10 @@ from accord._types import Bools, Floats
 from accord._wording import count, percent
 from accord.tables import listed
 from accord.tabular import TableProfile, as_floats
+from accord.trust import UNUSUAL_SHARE
 
 # Chance that an undrifted table is called drifted, over all its columns.
 _FALSE_ALARM = 0.01
-# Share of rows like the training rows that are flagged as unusual.
-_UNUSUAL_EXPECTED = 0.05
 # Categories with fewer training rows than this are compared together, and unseen ones with them.
 _RARE = 5
 # With many rows every difference is significant: smaller ones than this do not matter.
@@ -118,7 +117,7 @@ def measure_drift(
     target = None
     if y is not None and len(y) and usual_target is not None:
         target = compare(pd.DataFrame({usual_target.names[0]: y}), usual_target, 0)
-    expected = _UNUSUAL_EXPECTED + max(usual.single.values(), default=0.0)
+    expected = UNUSUAL_SHARE + max(usual.single.values(), default=0.0)
     n, before = len(X) * separate[0], usual.n_rows * separate[1]
     # where training rows are few, the share of them that is unusual is not known well either
     n_rows = max(1, round(n * before / (n + before)))

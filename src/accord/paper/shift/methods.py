@@ -162,7 +162,8 @@ def predictions(case: ShiftedCase, *, seed: int) -> Iterator[tuple[str, Distribu
 def _portfolio(case: ShiftedCase, seed: int) -> Predicted:
     model = PortfolioRegressor(effort=EFFORT, random_state=seed).fit(case.X_train, case.y_train)
     bare = copy(model)
-    bare.tolerance_ = replace(model.tolerance_, base=0.0, relative=0.0)
+    nowhere = replace(model.widening_.tolerance, base=0.0, relative=0.0)
+    bare.widening_ = replace(model.widening_, tolerance=nowhere)
     return {ACCORD: model.predict_dist(case.X_test), BARE: bare.predict_dist(case.X_test)}
 
 
