@@ -9,8 +9,8 @@ from accord.distributions import Normal, RankCalibrated
 from accord.export import Graph, state, write
 from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.gaussian_process import GaussianProcessModel
 from accord.portfolio.graph import _ranked
-from accord.portfolio.models import GaussianProcessModel
 from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, RidgeRecipe
 from accord.portfolio.ridge import RidgeModel
 from accord.portfolio.targets import ScaledRows

@@ -69,7 +69,7 @@ TYPES: dict[str, str] = {
     "FeatureEncoding": "accord.portfolio.encoding:FeatureEncoding",
     "NetworkModel": "accord.portfolio.models:NetworkModel",
     "NetworkRecipe": "accord.portfolio.recipes:NetworkRecipe",
-    "GaussianProcessModel": "accord.portfolio.models:GaussianProcessModel",
+    "GaussianProcessModel": "accord.portfolio.gaussian_process:GaussianProcessModel",
     "GaussianProcessRecipe": "accord.portfolio.recipes:GaussianProcessRecipe",
     "GaussianProcess": "accord.portfolio.gaussian_process:GaussianProcess",
     "BoostingModel": "accord.portfolio.boosting:BoostingModel",

@@ -20,7 +20,17 @@ from scipy.linalg import cholesky, lapack
 from scipy.optimize import minimize
 
 from accord._types import Floats, Indices
+from accord.portfolio.components import Components
+from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.folds import at_most
+from accord.portfolio.recipes import GaussianProcessRecipe
+from accord.portfolio.targets import ScaledRows, trained_on
+from accord.training import Listener
 
+# A fold conditions on at most this many rows.
+_MOST_ROWS = 2_000
+# Below this many rows a kernel that has seen the held-out ones knows too much about them.
+_ROWS_FOR_ONE_KERNEL = 250
 _SUBSET = 500
 # More features than this share one length.
 _MOST_LENGTHS = 150
@@ -123,6 +133,57 @@ class GaussianProcess:
         ).x
         self.lengths_ = np.full(d, np.exp(found[:-2]))
         self.amplitude_, self.noise_ = float(np.exp(found[-2])), float(np.exp(found[-1]))
+
+
+@final
+class GaussianProcessModel:
+    """An exact Gaussian process per fold; one kernel serves all folds where rows are many.
+
+    Attributes:
+        processes_: One per fold, each with one posterior.
+    """
+
+    def __init__(self, recipe: GaussianProcessRecipe) -> None:
+        self.recipe = recipe
+
+    def fit(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> Self:
+        self.encoding_ = FeatureEncoding().fit(rows.x)
+        x, z = self.encoding_(rows.x), trained_on(rows.z)
+        if len(z) < _ROWS_FOR_ONE_KERNEL:
+            kernels = [GaussianProcess().learn_kernel(x[own], z[own], seed=seed) for own in folds]
+        else:
+            used = np.unique(np.concatenate(folds))
+            kernels = [GaussianProcess().learn_kernel(x[used], z[used], seed=seed)] * len(folds)
+        self._condition(kernels, rows, folds, seed)
+        return self
+
+    def elsewhere(
+        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
+    ) -> "GaussianProcessModel":
+        other = GaussianProcessModel(self.recipe)
+        other.encoding_ = self.encoding_
+        other._condition([self.processes_[0]] * len(folds), rows, folds, seed)
+        return other
+
+    def _condition(
+        self,
+        kernels: Sequence[GaussianProcess],
+        rows: ScaledRows,
+        folds: Sequence[Indices],
+        seed: int,
+    ) -> None:
+        x, z = self.encoding_(rows.x), trained_on(rows.z)
+        self.processes_ = [
+            kernel.unconditioned().condition(x, z, [at_most(own, _MOST_ROWS, seed)])
+            for kernel, own in zip(kernels, folds, strict=True)
+        ]
+
+    def components(self, x: Floats, fold: int | None = None) -> Components:
+        encoded = self.encoding_(x)
+        chosen = self.processes_ if fold is None else [self.processes_[fold]]
+        return Components.stacked([Components.single(*p.predict(0, encoded)) for p in chosen])
 
 
 def _squared_length(rows: Floats, triangle: Floats) -> Floats:

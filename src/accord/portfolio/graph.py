@@ -28,10 +28,10 @@ from accord.export import (
 from accord.portfolio.blend import LARGEST_LOG_STD, LocalTolerance, Member
 from accord.portfolio.boosting import BoostingModel, Trees
 from accord.portfolio.encoding import FARTHEST, FeatureEncoding
-from accord.portfolio.gaussian_process import GaussianProcess
+from accord.portfolio.gaussian_process import GaussianProcess, GaussianProcessModel
 from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import BEYOND_GROWTH, CLOSE, FARTHEST_TARGET, LARGEST_GROWTH, Blanks
-from accord.portfolio.models import GaussianProcessModel, NetworkModel
+from accord.portfolio.models import NetworkModel
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.ridge import Line, RidgeModel
 from accord.training import MixtureObjective

@@ -13,7 +13,7 @@ from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.components import Components
 from accord.portfolio.encoding import FeatureEncoding
 from accord.portfolio.folds import at_most, first_of
-from accord.portfolio.gaussian_process import GaussianProcess
+from accord.portfolio.gaussian_process import GaussianProcessModel
 from accord.portfolio.recipes import (
     BoostingRecipe,
     GaussianProcessRecipe,
@@ -43,10 +43,6 @@ _SMALLEST_BATCH = 16
 _STEPS_PER_EPOCH = 30
 # A network sees at most this many rows of a fold, which is more than its steps pass over often.
 _NETWORK_ROWS = 100_000
-# A Gaussian process conditions on at most this many rows per fold.
-_GAUSSIAN_PROCESS_ROWS = 2_000
-# Below this many rows a kernel that has seen the held-out ones knows too much about them.
-_ROWS_FOR_ONE_KERNEL = 250
 
 
 class Model(Protocol):
@@ -224,57 +220,6 @@ class NetworkModel:
         elif "lower" in columns and "tolerance" not in columns:
             columns["tolerance"] = np.zeros(len(rows.z))
         return {name: torch.as_tensor(values[:, None]) for name, values in columns.items()}
-
-
-@final
-class GaussianProcessModel:
-    """An exact Gaussian process per fold; one kernel serves all folds where rows are many.
-
-    Attributes:
-        processes_: One per fold, each with one posterior.
-    """
-
-    def __init__(self, recipe: GaussianProcessRecipe) -> None:
-        self.recipe = recipe
-
-    def fit(
-        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
-    ) -> Self:
-        self.encoding_ = FeatureEncoding().fit(rows.x)
-        x, z = self.encoding_(rows.x), trained_on(rows.z)
-        if len(z) < _ROWS_FOR_ONE_KERNEL:
-            kernels = [GaussianProcess().learn_kernel(x[own], z[own], seed=seed) for own in folds]
-        else:
-            used = np.unique(np.concatenate(folds))
-            kernels = [GaussianProcess().learn_kernel(x[used], z[used], seed=seed)] * len(folds)
-        self._condition(kernels, rows, folds, seed)
-        return self
-
-    def elsewhere(
-        self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
-    ) -> "GaussianProcessModel":
-        other = GaussianProcessModel(self.recipe)
-        other.encoding_ = self.encoding_
-        other._condition([self.processes_[0]] * len(folds), rows, folds, seed)
-        return other
-
-    def _condition(
-        self,
-        kernels: Sequence[GaussianProcess],
-        rows: ScaledRows,
-        folds: Sequence[Indices],
-        seed: int,
-    ) -> None:
-        x, z = self.encoding_(rows.x), trained_on(rows.z)
-        self.processes_ = [
-            kernel.unconditioned().condition(x, z, [at_most(own, _GAUSSIAN_PROCESS_ROWS, seed)])
-            for kernel, own in zip(kernels, folds, strict=True)
-        ]
-
-    def components(self, x: Floats, fold: int | None = None) -> Components:
-        encoded = self.encoding_(x)
-        chosen = self.processes_ if fold is None else [self.processes_[fold]]
-        return Components.stacked([Components.single(*p.predict(0, encoded)) for p in chosen])
 
 
 def model_for(recipe: Recipe) -> Model:

@@ -9,7 +9,7 @@ measures them on test rows.
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Literal
+from typing import Literal, TypeVar
 
 import numpy as np
 
@@ -107,6 +107,7 @@ class RidgeRecipe:
 
 
 Recipe = NetworkRecipe | GaussianProcessRecipe | BoostingRecipe | RidgeRecipe
+_RecipeT = TypeVar("_RecipeT", NetworkRecipe, RidgeRecipe)
 
 _LINE = NetworkRecipe(
     "line", "linear mean and deviation", hidden=(), steps=1_000, learning_rate=1e-2, seeds=1
@@ -202,8 +203,7 @@ def recipes_for(
     if rounding:
         networks = [r if not r.tolerance else _for_rounded(r, rounding) for r in networks]
     if is_skewed(y) and not censored:
-        about = "as mixture, of the logarithm of the target"
-        networks.append(replace(networks[-1], name="logarithm", about=about, transform="log"))
+        networks.append(_of_logarithm(networks[-1], "logarithm"))
     recipes: list[Recipe] = list(networks)
     if not censored:
         recipes += _ridges(x, y)
@@ -220,16 +220,12 @@ def _ridges(x: Floats, y: Floats) -> list[RidgeRecipe]:
     affordable = [recipe for recipe in _RIDGES if recipe.is_affordable(*x.shape)]
     if not is_skewed(y):
         return affordable
-    logarithms = [
-        replace(
-            recipe,
-            name=f"log {recipe.name}",
-            about=f"as {recipe.name}, of the logarithm of the target",
-            transform="log",
-        )
-        for recipe in affordable
-    ]
-    return [*affordable, *logarithms]
+    return affordable + [_of_logarithm(recipe, f"log {recipe.name}") for recipe in affordable]
+
+
+def _of_logarithm(recipe: _RecipeT, name: str) -> _RecipeT:
+    about = f"as {recipe.name}, of the logarithm of the target"
+    return replace(recipe, name=name, about=about, transform="log")
 
 
 def _for_rounded(recipe: NetworkRecipe, rounding: float) -> NetworkRecipe:

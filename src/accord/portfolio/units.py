@@ -229,7 +229,7 @@ def rows_seen(
     rows = f"all {of}" if seen == further.n_rows else f"{seen:,} of {of}, for lack of time"
     sample = f"a sample of {n_sample:,}"
     if {member.name for member in members}.isdisjoint(c.recipe.name for c in further.candidates):
-        note = f"Networks trained on {rows}, did no better than those trained on {sample}."
+        note = f"Networks that were trained on {rows} did no better than those trained on {sample}."
         return n_sample, (*further.notes, note)
     note = f"Networks were trained on {rows}; chosen and judged on {sample}."
     return seen, (*further.notes, note)

@@ -1,6 +1,5 @@
 """From a table to answers: the estimator for tables, and what it knows about itself."""
 
-from accord.portfolio import Bounds, Effort
 from accord.tabular.assessment import Assessment, RowGroup, point_figures
 from accord.tabular.card import DistanceCurve, Expectation, ModelCard, make_card
 from accord.tabular.guarded import GuardedRegressor, guard
@@ -12,10 +11,8 @@ from accord.tabular.roles import groups_of
 
 __all__ = [
     "Assessment",
-    "Bounds",
     "Dependence",
     "DistanceCurve",
-    "Effort",
     "Expectation",
     "GuardedRegressor",
     "ModelCard",

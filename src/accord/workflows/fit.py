@@ -14,12 +14,11 @@ from sklearn.model_selection import KFold, cross_val_predict
 from accord._files import OptionError, quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
+from accord.portfolio import Bounds, Effort
 from accord.tables import DecimalMark, read_table
 from accord.tabular import (
     Assessment,
-    Bounds,
     Dependence,
-    Effort,
     RowGroup,
     TableRegressor,
     as_floats,
