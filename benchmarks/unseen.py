@@ -240,6 +240,13 @@ def page(records: dict[str, dict[str, Any]]) -> str:
             "90 % intervals narrower than conformal quantiles'",
             [r["accord"]["width"] < r["quantiles"]["width"] for r in every],
         ),
+        *(
+            count(
+                f"at least 85 % inside 90 % intervals, {method}",
+                [r[method]["covered"] >= 0.85 for r in every],
+            )
+            for method in ("accord", "quantiles")
+        ),
         f"- share inside 90 % intervals, over all test rows: {pooled(every, 'accord'):.1%} "
         f"(quantiles {pooled(every, 'quantiles'):.1%})",
     ]
