@@ -32,7 +32,6 @@ from accord.splits import outlier_split, shift, standard_splits
 
 __all__ = [
     "DEVELOPMENT",
-    "LEVELS",
     "TOY_GRID",
     "Fold",
     "curves",
@@ -99,7 +98,6 @@ def table(name: str) -> tuple[Floats, Floats]:
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
 
 
-LEVELS = tuple(k / 10 for k in range(1, 10))
 TOY_GRID = np.linspace(-6.0, 6.0, 241)
 # Draws below this one served to settle the toy's training recipe, which the paper does not print.
 _FIRST_TOY_DRAW = 100
@@ -190,8 +188,8 @@ def curves(fold: Fold, dist: Distribution, *, predictions: bool) -> dict[str, Fl
     the predictive distribution's own intervals.
     """
     y, mean, std = fold.y_test, np.asarray(dist.mean), np.asarray(dist.std)
-    gaussian = reliability_curve(y_true=y, mean=mean, std=std, levels=LEVELS)
-    own = reliability_curve(y_true=y, dist=dist, levels=LEVELS)
+    gaussian = reliability_curve(y_true=y, mean=mean, std=std)
+    own = reliability_curve(y_true=y, dist=dist)
     found = {"observed": gaussian.observed, "observed_exact": own.observed}
     if predictions:
         found |= {"mean": mean, "std": std}
