@@ -3,15 +3,15 @@
 A model judged on random held-out rows is judged where it has data. The splits here also hold out
 rows that are *unusual* (:func:`outlier_split`), that lie *between* the others (:func:`gap_split`)
 or *beyond* them (:func:`tail_split`), that are of another *kind* (:func:`cluster_split`,
-:func:`group_split`) or *later* (:func:`time_split`), and :func:`shift` says how far the targets
-moved. Each is a function that gives one ``(train, test)`` pair of sorted row numbers; the first
-three are scikit-learn splitters for :func:`~sklearn.model_selection.cross_val_score`, too.
-:func:`groups_of_copies` finds rows that have to stay together.
+:func:`group_split`) or *later* (:func:`time_split`). Each is a function that gives one
+``(train, test)`` pair of sorted row numbers; the first three are scikit-learn splitters for
+:func:`~sklearn.model_selection.cross_val_score`, too. :func:`groups_of_copies` finds rows that
+have to stay together.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -23,14 +23,12 @@ from accord._types import Floats, Indices
 __all__ = [
     "GapSplit",
     "OutlierSplit",
-    "Shift",
     "TailSplit",
     "cluster_split",
     "gap_split",
     "group_split",
     "groups_of_copies",
     "outlier_split",
-    "shift",
     "standard_splits",
     "tail_split",
     "time_split",
@@ -352,50 +350,6 @@ def _alike_in_array(X: ArrayLike, y: Floats) -> Indices:
     group = np.empty(len(rows), np.intp)
     group[order] = np.cumsum(first) - 1
     return group
-
-
-class Shift(NamedTuple):
-    """How far the targets moved, in units of the training targets' range (its square)."""
-
-    mean: float
-    variance: float
-
-
-def shift(y_train: ArrayLike, y_test: ArrayLike) -> Shift:
-    """Differences in mean and variance, test minus train, of the normalised targets.
-
-    Targets are brought to [0, 1] by the *training* range, t' = (t − min) / (max − min); the
-    differences are μ(t'_test) − μ(t'_train) and σ²(t'_test) − σ²(t'_train).
-
-    Args:
-        y_train: Training targets.
-        y_test: Test targets.
-
-    **Shape**: (N,) and (M,).
-
-    Example:
-        >>> shift([0.0, 10.0], [10.0, 10.0])
-        Shift(mean=0.5, variance=-0.25)
-    """
-    train, test = _targets("y_train", y_train), _targets("y_test", y_test)
-    width = float(np.ptp(train))
-    if width == 0:
-        raise ValueError(
-            f"y_train must vary, got {len(train)} equal values. Their range is the unit of a shift."
-        )
-    return Shift(
-        mean=float(test.mean() - train.mean()) / width,
-        variance=float(test.var() - train.var()) / width**2,
-    )
-
-
-def _targets(name: str, y: ArrayLike) -> Floats:
-    values = np.asarray(y, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"{name} must be one-dimensional and not empty, got shape {values.shape}.")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, got NaN or infinity. Drop those rows first.")
-    return values
 
 
 def _features(X: ArrayLike) -> Floats:
