@@ -34,7 +34,8 @@ class PBPRegressor(DistributionalRegressor):
     Every weight has a Gaussian posterior, moved by the gradient of each row's evidence
     (:mod:`accord.training.probabilistic_backprop`). Nothing has to be tuned: noise level and weight
     prior are inferred too. The prediction is N(m, v + noise), v its epistemic part. Several outputs
-    are learnt by independent networks.
+    are learnt by independent networks. Rows have no weights: each updates the posterior as a whole,
+    and for a part of a row there is no such update. Repeat rows instead.
 
     Args:
         hidden: Units of each hidden layer (ReLU).
