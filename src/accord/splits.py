@@ -15,9 +15,8 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
-from accord._checks import check_choice, check_count
+from accord._checks import RandomState, check_choice, check_count, drawn_seeds, sklearn_seed
 from accord._types import Floats, Indices
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
 ]
 
 Split = tuple[Indices, Indices]
-Seed = int | np.random.RandomState | None
 Feature = int | str
 TailSide = Literal["lower", "upper", "both"]
 
@@ -66,7 +64,9 @@ def standard_splits(n: int, n_splits: int = 20) -> list[Split]:
     return [(order[:n_train].astype(np.intp), order[n_train:].astype(np.intp)) for order in orders]
 
 
-def outlier_split(X: ArrayLike, *, fraction: float = 0.1, random_state: Seed = None) -> Split:
+def outlier_split(
+    X: ArrayLike, *, fraction: float = 0.1, random_state: RandomState = None
+) -> Split:
     """Hold out the rows whose features are the most anomalous, by Isolation Forest.
 
     A forest of random cuts isolates an unusual row in few of them; the rows with the shortest
@@ -90,7 +90,7 @@ def outlier_split(X: ArrayLike, *, fraction: float = 0.1, random_state: Seed = N
 
     features = _features(X)
     n_test = _held_out(len(features), fraction)
-    forest = IsolationForest(random_state=random_state).fit(features)
+    forest = IsolationForest(random_state=sklearn_seed(random_state)).fit(features)
     most_anomalous_first = np.argsort(forest.score_samples(features), kind="stable")
     return _pair(len(features), most_anomalous_first[:n_test])
 
@@ -141,7 +141,7 @@ def tail_split(
 
 
 def cluster_split(
-    X: ArrayLike, *, n_clusters: int = 5, cluster: int = 0, random_state: Seed = None
+    X: ArrayLike, *, n_clusters: int = 5, cluster: int = 0, random_state: RandomState = None
 ) -> Split:
     """Hold out one cluster of rows: does the model know a kind of row that it has not seen?
 
@@ -167,7 +167,8 @@ def cluster_split(
     scaled = (features - features.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     from sklearn.cluster import KMeans  # slow to import, and predicting needs no split
 
-    found = KMeans(n_clusters, n_init=4, random_state=random_state).fit_predict(scaled)
+    means = KMeans(n_clusters, n_init=4, random_state=sklearn_seed(random_state))
+    found = means.fit_predict(scaled)
     largest_first = np.argsort(-np.bincount(found, minlength=n_clusters), kind="stable")
     return group_split(found, group=largest_first[cluster])
 
@@ -231,14 +232,13 @@ class OutlierSplit:
 
     n_splits: int = 5
     fraction: float = field(default=0.1, kw_only=True)
-    random_state: Seed = field(default=None, kw_only=True)
+    random_state: RandomState = field(default=None, kw_only=True)
 
     def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
         """Pairs of train and test rows."""
         check_count("n_splits", self.n_splits)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_splits)
-        for seed in seeds:
-            yield outlier_split(X, fraction=self.fraction, random_state=int(seed))
+        for seed in drawn_seeds(self.random_state, self.n_splits):
+            yield outlier_split(X, fraction=self.fraction, random_state=seed)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of pairs."""

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from accord._checks import check_choice
+from accord._checks import check_choice, sklearn_seed
 from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
@@ -166,7 +166,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
     def _search_plan(self, rows: Rows, settings: Settings) -> TrainingPlan:
         """Every candidate on every inner split; the chosen one is then trained on all rows."""
         choice: Any = self.tolerance
-        search = Search.over(choice, rows, check_random_state(self.random_state))
+        search = Search.over(choice, rows, check_random_state(sklearn_seed(self.random_state)))
 
         def finish(trained: list[Trained]) -> TrainingPlan:
             results = zip(search.candidates, trained, search.tests, strict=True)

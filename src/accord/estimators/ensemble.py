@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
-from accord._checks import check_choice, check_count
+from accord._checks import RandomState, check_choice, check_count
 from accord._types import Floats
 from accord.distributions import (
     Decomposed,
@@ -109,7 +109,7 @@ class NetworkEnsembleRegressor(TrainedRegressor):
     n_members: int = 5
     hidden: Sequence[int] = (50,)
     epochs: int = 40
-    random_state: int | np.random.RandomState | None = None
+    random_state: RandomState = None
     activation: Activation = "relu"
     dropout: float = 0.0
     target_scaling: TargetScaling = "range"

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from accord._checks import check_count, check_positive
+from accord._checks import RandomState, check_count, check_positive
 from accord._types import Floats
 from accord.distributions import Distribution, Mixture, Normal
 from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
@@ -101,7 +101,7 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         n_passes: int = 200,
         hidden: Sequence[int] = (50,),
         epochs: int = 400,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         length_scale: float = 0.01,
         validation_fraction: float = 0.2,
         activation: Activation = "relu",

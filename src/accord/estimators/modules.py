@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
+from accord._checks import RandomState
 from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
@@ -89,7 +90,7 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
     rule: RuleLike | None = None
     n_members: int = 5
     epochs: int = 40
-    random_state: int | np.random.RandomState | None = None
+    random_state: RandomState = None
     target_scaling: TargetScaling = "standard"
     batch_size: int = 32
     optimizer: Optimizer = "adam"

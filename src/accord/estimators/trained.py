@@ -12,15 +12,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from accord._checks import (
+    RandomState,
     check_choice,
     check_count,
     check_non_negative,
     check_positive,
     check_probability,
+    drawn_seeds,
 )
 from accord._types import Floats
 from accord.estimators.distributional import DistributionalRegressor
@@ -123,7 +124,7 @@ class TrainedRegressor(DistributionalRegressor):
 
     n_members: int
     epochs: int
-    random_state: int | np.random.RandomState | None
+    random_state: RandomState
     target_scaling: TargetScaling
     batch_size: int
     optimizer: Optimizer
@@ -217,8 +218,7 @@ class TrainedRegressor(DistributionalRegressor):
 
     def _seeds(self) -> list[int]:
         """One seed per member, all from ``random_state``."""
-        generator = check_random_state(self.random_state)
-        return [int(seed) for seed in generator.randint(2**31 - 1, size=self.n_members)]
+        return drawn_seeds(self.random_state, self.n_members)
 
     def _keep_run(self, trained: Trained, y_scaling: Scaling) -> None:
         """How training went, as numpy."""
