@@ -138,3 +138,12 @@ def test_a_seed_repeats_and_a_generator_goes_on() -> None:
     for value in (True, 1.5, "seed"):
         with pytest.raises(TypeError, match="random_state must be an integer, a numpy Generator"):
             _checks.generator_from(value)
+
+
+def test_seeds_come_from_whatever_random_state_is() -> None:
+    """A generator goes on too, and its seeds repeat with it."""
+    assert _checks.drawn_seeds(0, 3) == _checks.drawn_seeds(np.random.RandomState(0), 3)
+    generator = np.random.default_rng(0)
+    first, second = (_checks.drawn_seeds(generator, 2) for _ in "ab")
+    assert first != second
+    assert first == _checks.drawn_seeds(np.random.default_rng(0), 2)

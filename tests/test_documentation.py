@@ -105,6 +105,18 @@ def test_links_between_pages_lead_somewhere() -> None:
             assert target.exists() or path.endswith("/index"), f"{name}: {path}"
 
 
+def test_what_is_included_is_there() -> None:
+    """A page that shows a part of another file names marks that this file has once."""
+    marks = 0
+    for name, text in PAGES.items():
+        for path, options in re.findall(r"^```{include} (\S+)\n((?::.*\n)*)", text, flags=re.M):
+            source = ((DOCS / name).parent / path).read_text(encoding="utf-8")
+            for mark in re.findall(r"^:(?:start-after|end-before): (.*)$", options, flags=re.M):
+                assert source.count(mark) == 1, f"{name}: {mark}"
+                marks += 1
+    assert marks == 2
+
+
 def test_which_tool_when_has_the_figures_that_were_measured() -> None:
     """NLL of all methods, and coverage and width of ours, as on the page of all tables."""
     found = 0

@@ -17,7 +17,6 @@ from accord.splits import (
     group_split,
     groups_of_copies,
     outlier_split,
-    shift,
     standard_splits,
     tail_split,
     time_split,
@@ -139,26 +138,6 @@ class TestGapAndTail:
         assert GapSplit().get_n_splits(cloud) == len(list(TailSplit().split(cloud))) == 2
         with pytest.raises(ValueError, match="feature must vary"):
             gap_split(cloud, feature=1)
-
-
-class TestShift:
-    def test_known_answer(self) -> None:
-        moved = shift([10.0, 20.0, 30.0], [30.0, 40.0])
-        assert moved.mean == pytest.approx(0.75)
-        assert moved.variance == pytest.approx(25 / 400 - 200 / 3 / 400)
-
-    def test_invariant_to_units(self) -> None:
-        generator = np.random.default_rng(1)
-        train, test = generator.normal(size=40), generator.normal(1, 2, size=30)
-        assert shift(3 - 7 * train, 3 - 7 * test) == pytest.approx(
-            (-shift(train, test).mean, shift(train, test).variance)
-        )
-
-    def test_refuses_what_has_no_range(self) -> None:
-        with pytest.raises(ValueError, match="y_train must vary"):
-            shift([1.0, 1.0], [2.0])
-        with pytest.raises(ValueError, match="y_test must be finite"):
-            shift([1.0, 2.0], [np.nan])
 
 
 @pytest.mark.parametrize(

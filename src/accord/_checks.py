@@ -181,6 +181,29 @@ def generator_from(random_state: RandomState) -> np.random.Generator | np.random
     return np.random.default_rng(int(random_state))
 
 
+def sklearn_seed(random_state: RandomState) -> Any:
+    """What scikit-learn takes for ``random_state``: for a ``Generator``, a seed drawn from it.
+
+    >>> sklearn_seed(3)
+    3
+    """
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**31 - 1))
+    return random_state
+
+
+def drawn_seeds(random_state: RandomState, n: int) -> list[int]:
+    """``n`` seeds, all from ``random_state``.
+
+    >>> drawn_seeds(0, 2)
+    [209652396, 398764591]
+    """
+    from sklearn.utils import check_random_state  # slow to import, and most checks need none
+
+    drawn = check_random_state(sklearn_seed(random_state)).randint(2**31 - 1, size=n)
+    return [int(seed) for seed in drawn]
+
+
 def _refuse(name: str, value: Any, is_bad: Callable[[Any], Any], rule: str, remedy: str) -> None:
     values = _values(value)
     if _is_hidden(values):

@@ -3,41 +3,37 @@
 A model judged on random held-out rows is judged where it has data. The splits here also hold out
 rows that are *unusual* (:func:`outlier_split`), that lie *between* the others (:func:`gap_split`)
 or *beyond* them (:func:`tail_split`), that are of another *kind* (:func:`cluster_split`,
-:func:`group_split`) or *later* (:func:`time_split`), and :func:`shift` says how far the targets
-moved. Each is a function that gives one ``(train, test)`` pair of sorted row numbers; the first
-three are scikit-learn splitters for :func:`~sklearn.model_selection.cross_val_score`, too.
-:func:`groups_of_copies` finds rows that have to stay together.
+:func:`group_split`) or *later* (:func:`time_split`). Each is a function that gives one
+``(train, test)`` pair of sorted row numbers; the first three are scikit-learn splitters for
+:func:`~sklearn.model_selection.cross_val_score`, too. :func:`groups_of_copies` finds rows that
+have to stay together.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import check_random_state
 
-from accord._checks import check_choice, check_count
+from accord._checks import RandomState, check_choice, check_count, drawn_seeds, sklearn_seed
 from accord._types import Floats, Indices
 
 __all__ = [
     "GapSplit",
     "OutlierSplit",
-    "Shift",
     "TailSplit",
     "cluster_split",
     "gap_split",
     "group_split",
     "groups_of_copies",
     "outlier_split",
-    "shift",
     "standard_splits",
     "tail_split",
     "time_split",
 ]
 
 Split = tuple[Indices, Indices]
-Seed = int | np.random.RandomState | None
 Feature = int | str
 TailSide = Literal["lower", "upper", "both"]
 
@@ -68,7 +64,9 @@ def standard_splits(n: int, n_splits: int = 20) -> list[Split]:
     return [(order[:n_train].astype(np.intp), order[n_train:].astype(np.intp)) for order in orders]
 
 
-def outlier_split(X: ArrayLike, *, fraction: float = 0.1, random_state: Seed = None) -> Split:
+def outlier_split(
+    X: ArrayLike, *, fraction: float = 0.1, random_state: RandomState = None
+) -> Split:
     """Hold out the rows whose features are the most anomalous, by Isolation Forest.
 
     A forest of random cuts isolates an unusual row in few of them; the rows with the shortest
@@ -92,7 +90,7 @@ def outlier_split(X: ArrayLike, *, fraction: float = 0.1, random_state: Seed = N
 
     features = _features(X)
     n_test = _held_out(len(features), fraction)
-    forest = IsolationForest(random_state=random_state).fit(features)
+    forest = IsolationForest(random_state=sklearn_seed(random_state)).fit(features)
     most_anomalous_first = np.argsort(forest.score_samples(features), kind="stable")
     return _pair(len(features), most_anomalous_first[:n_test])
 
@@ -143,7 +141,7 @@ def tail_split(
 
 
 def cluster_split(
-    X: ArrayLike, *, n_clusters: int = 5, cluster: int = 0, random_state: Seed = None
+    X: ArrayLike, *, n_clusters: int = 5, cluster: int = 0, random_state: RandomState = None
 ) -> Split:
     """Hold out one cluster of rows: does the model know a kind of row that it has not seen?
 
@@ -169,7 +167,8 @@ def cluster_split(
     scaled = (features - features.mean(axis=0)) / np.where(deviation > 0, deviation, 1.0)
     from sklearn.cluster import KMeans  # slow to import, and predicting needs no split
 
-    found = KMeans(n_clusters, n_init=4, random_state=random_state).fit_predict(scaled)
+    means = KMeans(n_clusters, n_init=4, random_state=sklearn_seed(random_state))
+    found = means.fit_predict(scaled)
     largest_first = np.argsort(-np.bincount(found, minlength=n_clusters), kind="stable")
     return group_split(found, group=largest_first[cluster])
 
@@ -233,14 +232,13 @@ class OutlierSplit:
 
     n_splits: int = 5
     fraction: float = field(default=0.1, kw_only=True)
-    random_state: Seed = field(default=None, kw_only=True)
+    random_state: RandomState = field(default=None, kw_only=True)
 
     def split(self, X: ArrayLike, y: Any = None, groups: Any = None) -> Iterator[Split]:
         """Pairs of train and test rows."""
         check_count("n_splits", self.n_splits)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=self.n_splits)
-        for seed in seeds:
-            yield outlier_split(X, fraction=self.fraction, random_state=int(seed))
+        for seed in drawn_seeds(self.random_state, self.n_splits):
+            yield outlier_split(X, fraction=self.fraction, random_state=seed)
 
     def get_n_splits(self, X: Any = None, y: Any = None, groups: Any = None) -> int:
         """Number of pairs."""
@@ -352,50 +350,6 @@ def _alike_in_array(X: ArrayLike, y: Floats) -> Indices:
     group = np.empty(len(rows), np.intp)
     group[order] = np.cumsum(first) - 1
     return group
-
-
-class Shift(NamedTuple):
-    """How far the targets moved, in units of the training targets' range (its square)."""
-
-    mean: float
-    variance: float
-
-
-def shift(y_train: ArrayLike, y_test: ArrayLike) -> Shift:
-    """Differences in mean and variance, test minus train, of the normalised targets.
-
-    Targets are brought to [0, 1] by the *training* range, t' = (t − min) / (max − min); the
-    differences are μ(t'_test) − μ(t'_train) and σ²(t'_test) − σ²(t'_train).
-
-    Args:
-        y_train: Training targets.
-        y_test: Test targets.
-
-    **Shape**: (N,) and (M,).
-
-    Example:
-        >>> shift([0.0, 10.0], [10.0, 10.0])
-        Shift(mean=0.5, variance=-0.25)
-    """
-    train, test = _targets("y_train", y_train), _targets("y_test", y_test)
-    width = float(np.ptp(train))
-    if width == 0:
-        raise ValueError(
-            f"y_train must vary, got {len(train)} equal values. Their range is the unit of a shift."
-        )
-    return Shift(
-        mean=float(test.mean() - train.mean()) / width,
-        variance=float(test.var() - train.var()) / width**2,
-    )
-
-
-def _targets(name: str, y: ArrayLike) -> Floats:
-    values = np.asarray(y, dtype=np.float64)
-    if values.ndim != 1 or values.size == 0:
-        raise ValueError(f"{name} must be one-dimensional and not empty, got shape {values.shape}.")
-    if not np.isfinite(values).all():
-        raise ValueError(f"{name} must be finite, got NaN or infinity. Drop those rows first.")
-    return values
 
 
 def _features(X: ArrayLike) -> Floats:

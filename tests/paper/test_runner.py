@@ -127,7 +127,8 @@ def slow(stack, store):
         return t.records_of(stack, store)
     time.sleep(120)
 
-run(t.STACKS, Path({folder!r}), jobs=2, listener=t.Heard(), work=slow)
+if __name__ == "__main__":
+    run(t.STACKS, Path({folder!r}), jobs=2, listener=t.Heard(), work=slow)
 """
 
 
@@ -143,9 +144,10 @@ def is_running(process: int) -> bool:
 def test_stopped_run_leaves_no_process_and_whole_records(
     how: signal.Signals, tmp_path: Path
 ) -> None:
-    program = PROGRAM.format(tests=str(Path(__file__).parent), folder=str(tmp_path))
+    program = tmp_path / "program.py"  # a file, which the workers read too
+    program.write_text(PROGRAM.format(tests=str(Path(__file__).parent), folder=str(tmp_path)))
     process = subprocess.Popen(
-        [sys.executable, "-c", program], stderr=subprocess.DEVNULL, start_new_session=True
+        [sys.executable, str(program)], stderr=subprocess.DEVNULL, start_new_session=True
     )
     try:
         workers = started_workers(tmp_path)

@@ -12,10 +12,10 @@ from accord.paper import Study
 from accord.paper.expansion import expansion, loss, population_std
 from accord.paper.records import Cell, Record, RecordStore
 from accord.paper.results import Results
-from accord.paper.sets import TOY_GRID, folds
+from accord.paper.sets import TOY_GRID, folds, target_shift
 from accord.paper.stacks import Stack, cells_of, missing, records_of, run_stack, stacks_of
 from accord.paper.study import AS_PRINTED, SMOOTHED, Group, Predictive, Protocol, Source, StudyModel
-from accord.splits import shift, standard_splits
+from accord.splits import standard_splits
 
 BOTH = (AS_PRINTED, SMOOTHED)
 ONE = StudyModel("A", "r", "BVMRegressor", {"epochs": 40, "hidden": (50,)})
@@ -201,8 +201,16 @@ def test_splits_are_the_literatures(results: Results) -> None:
     y = load("diabetes").y
     train, test = standard_splits(len(y), 2)[1]
     record = of(results, "BVM", AS_PRINTED.name)[1]
-    assert record.measures["mean_shift"] == pytest.approx(shift(y[train], y[test]).mean)
+    assert record.measures["mean_shift"] == target_shift(y[train], y[test])["mean_shift"]
     assert record.measures["n_test"] == len(test)
+
+
+def test_the_shift_of_targets_has_no_unit() -> None:
+    generator = np.random.default_rng(1)
+    train, test = generator.normal(size=40), generator.normal(1, 2, size=30)
+    here, there = target_shift(train, test), target_shift(3 - 7 * train, 3 - 7 * test)
+    assert there["mean_shift"] == pytest.approx(-here["mean_shift"])
+    assert there["variance_shift"] == pytest.approx(here["variance_shift"])
 
 
 def test_a_split_does_not_depend_on_its_company(results: Results, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from scipy.integrate import quad
 from scipy.stats import gamma as gamma_law
 from scipy.stats import norm
 
-from accord.training import (
+from accord.training.probabilistic_backprop import (
     Filter,
     Posterior,
     initial_posterior,

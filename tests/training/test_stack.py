@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from accord.training import ACTIVATIONS, Architecture, StackedMLP, forward_blocks, forward_rows
+from accord.training import ACTIVATIONS, Architecture, StackedMLP
+from accord.training.stack import forward_blocks, forward_rows
 
 MODULES = {
     "relu": torch.nn.ReLU,

@@ -104,7 +104,7 @@ def probability_of_agreement(
     rule: Rule | JointRule | DatasetRule | Predicate,
     *,
     method: Method = "auto",
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     n_samples: int = 2**14,
 ) -> Agreement:
     """The probability that model and data agree under a rule, row by row or over all rows.
@@ -122,7 +122,7 @@ def probability_of_agreement(
         rule: a rule for single rows, a callable ``(y_hat, y) -> bool``, a rule over several outputs
             (:class:`accord.agreement.JointRule`), or a rule over all rows.
         method: a route, to compare it with another.
-        random_state: seed of the Monte Carlo route.
+        random_state: seed of the Monte Carlo route; the same call gives the same answer.
         n_samples: points of the Monte Carlo route, rounded up to 16 times a power of two.
 
     **Shape**: data (N,) or (N, K); a model of that shape, or draws (S, N) or (S, N, K). A rule over

@@ -16,7 +16,13 @@ from sklearn.utils.validation import (
     validate_data,
 )
 
-from accord._checks import check_choice, check_count, check_probability
+from accord._checks import (
+    RandomState,
+    check_choice,
+    check_count,
+    check_probability,
+    sklearn_seed,
+)
 from accord._types import Floats, Indices
 from accord.calibration.calibrators import (
     Calibrator,
@@ -81,7 +87,7 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
         method: CalibrationMethod | Calibrator = "variance",
         cv: int | float | Literal["prefit"] | BaseCrossValidator = 5,
         ratio: Ratio | LikelihoodRatio | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.model = model
         self.method = method
@@ -171,12 +177,13 @@ class Recalibrated(MetaEstimatorMixin, DistributionalRegressor):  # type: ignore
         return [(model, test) for model, (_, test) in zip(models, splits, strict=False)]
 
     def _splits(self, X: Any, y: Floats) -> list[tuple[Indices, Indices]]:
+        seed = sklearn_seed(self.random_state)
         if isinstance(self.cv, float):
             check_probability("cv", self.cv, strict=True, remedy="Use 0.2 to hold out a fifth.")
-            splitter: Any = ShuffleSplit(1, test_size=self.cv, random_state=self.random_state)
+            splitter: Any = ShuffleSplit(1, test_size=self.cv, random_state=seed)
         elif isinstance(self.cv, Integral):
             check_count("cv", self.cv, minimum=2)
-            splitter = KFold(int(self.cv), shuffle=True, random_state=self.random_state)
+            splitter = KFold(int(self.cv), shuffle=True, random_state=seed)
         elif hasattr(self.cv, "split"):
             splitter = self.cv
         else:

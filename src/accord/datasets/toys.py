@@ -2,13 +2,11 @@
 
 import numpy as np
 
-from accord._checks import check_count
+from accord._checks import RandomState, check_count, generator_from
 from accord._types import Floats
 from accord.datasets.registry import Dataset, Truth
 
 __all__ = ["make_cubic", "make_heteroscedastic", "make_homoscedastic"]
-
-Seed = int | np.random.Generator | None
 
 
 def make_cubic(
@@ -17,7 +15,7 @@ def make_cubic(
     noise: float = 3.0,
     low: float = -4.0,
     high: float = 4.0,
-    random_state: Seed = None,
+    random_state: RandomState = None,
 ) -> Dataset:
     """The cubic of the paper's first figure: t = x³ + ξ, ξ ~ N(0, 3²), x uniform in [−4, 4].
 
@@ -43,7 +41,7 @@ def make_cubic(
     return _draw("cubic", truth, n, low, high, about, random_state)
 
 
-def make_heteroscedastic(n: int = 1000, *, random_state: Seed = None) -> Dataset:
+def make_heteroscedastic(n: int = 1000, *, random_state: RandomState = None) -> Dataset:
     """Noise that depends on the input, after Nix and Weigend (1994).
 
     With x uniform in [0, π/2],
@@ -70,7 +68,9 @@ def make_heteroscedastic(n: int = 1000, *, random_state: Seed = None) -> Dataset
     return _draw("heteroscedastic", truth, n, 0.0, np.pi / 2, about, random_state)
 
 
-def make_homoscedastic(n: int = 1000, *, noise: float = 0.1, random_state: Seed = None) -> Dataset:
+def make_homoscedastic(
+    n: int = 1000, *, noise: float = 0.1, random_state: RandomState = None
+) -> Dataset:
     """The same mean as :func:`make_heteroscedastic` under noise of one size.
 
     Args:
@@ -108,9 +108,9 @@ def _draw(
     low: float,
     high: float,
     about: str,
-    random_state: Seed,
+    random_state: RandomState,
 ) -> Dataset:
-    generator = np.random.default_rng(random_state)
+    generator = generator_from(random_state)
     X = generator.uniform(low, high, size=(n, 1))
     return Dataset(
         name=name,

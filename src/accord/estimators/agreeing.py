@@ -2,13 +2,13 @@
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
-from typing import Any, Literal, Self, TypedDict, Unpack
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypedDict, Unpack, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from accord._checks import check_choice, check_non_negative
+from accord._checks import check_choice
 from accord._numerics import FamilyName, family_with_variance
 from accord._types import Floats
 from accord.agreement import Share
@@ -31,6 +31,7 @@ from accord.estimators.tolerance import (
 )
 from accord.estimators.trained import Rows
 from accord.training import (
+    VARIANCE_FLOOR,
     AgreementObjective,
     ByAutograd,
     CensoredLoss,
@@ -62,21 +63,35 @@ class FitOptions(TypedDict, total=False):
     y_dist: Distribution | ArrayLike | None
 
 
-class AgreementRegressor(DistributionalRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class StatedAgreement:
+    """The most important settings: fields of the last base come first in the signature."""
+
+    tolerance: Tolerance = "local"
+    rule: RuleLike | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Members:
+    """What a member predicts, and what is made of them: first base, last in the signature."""
+
+    family: FamilyName = "normal"
+    df: float | None = None
+    predictive: Predictive = "smoothed"
+    combine: Combine = "mixture"
+    mean_head: MeanHead = "sigmoid"
+    variance_head: VarianceHead = "sigmoid"
+    variance_floor: float = VARIANCE_FLOOR
+
+
+class AgreementRegressor(_Members, DistributionalRegressor):
     """A regressor trained on −log of the probability of agreement; abstract.
 
-    Its settings are fields of the concrete classes.
+    The concrete classes are a :class:`StatedAgreement` as well.
     """
 
     tolerance: Tolerance
     rule: RuleLike | None
-    family: FamilyName
-    df: float | None
-    predictive: Predictive
-    combine: Combine
-    mean_head: MeanHead
-    variance_head: VarianceHead
-    variance_floor: float
     y_scale_: Floats
 
     def fit(
@@ -129,11 +144,8 @@ class AgreementRegressor(DistributionalRegressor):
         """Check rows and settings, and train."""
 
     def _check_agreement_settings(self) -> None:
-        check_choice("predictive", self.predictive, ("smoothed", "model"))
-        check_choice("combine", self.combine, ("mixture", "moments"))
-        check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
-        check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
-        check_non_negative("variance_floor", self.variance_floor)
+        check_choice("predictive", self.predictive, get_args(Predictive))
+        check_choice("combine", self.combine, get_args(Combine))
         family_with_variance(self.family, self.df)
         check_tolerance(self.tolerance)
 

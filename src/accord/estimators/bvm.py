@@ -9,19 +9,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.utils import check_random_state
 
-from accord._checks import check_choice
-from accord._numerics import FamilyName
+from accord._checks import check_choice, sklearn_seed
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.estimators.agreeing import AgreementRegressor, FitOptions, Predictive, Tolerance
+from accord.estimators.agreeing import AgreementRegressor, FitOptions, StatedAgreement
 from accord.estimators.ensemble import (
-    Combine,
     NetworkEnsembleRegressor,
     TrainingPlan,
     member_moments,
 )
 from accord.estimators.presets import PRESETS
-from accord.estimators.rules import RuleLike
 from accord.estimators.tolerance import (
     CHOICES,
     FALLBACK,
@@ -38,27 +35,16 @@ from accord.estimators.tolerance import (
 )
 from accord.estimators.trained import Rows, warn_if_useless
 from accord.training import (
-    VARIANCE_FLOOR,
-    MeanHead,
     Scaling,
     Settings,
     Task,
     Trained,
-    VarianceHead,
 )
 from accord.trust import Growth
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class _Tolerance:
-    """The most important setting: fields of the last base come first in the signature."""
-
-    tolerance: Tolerance = "local"
-    rule: RuleLike | None = None
-
-
-@dataclass(kw_only=True, eq=False, repr=False)
-class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
+class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement):
     """Ensemble of networks trained on the probability of agreement with the data.
 
     Each member predicts a mean and a variance per row and minimises −log P(|ŷ − t| ≤ ε). The
@@ -97,14 +83,6 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
         >>> bool(std[1] > 2 * std[0])  # far from the data, and says so
         True
     """
-
-    family: FamilyName = "normal"
-    df: float | None = None
-    predictive: Predictive = "smoothed"
-    combine: Combine = "mixture"
-    mean_head: MeanHead = "sigmoid"
-    variance_head: VarianceHead = "sigmoid"
-    variance_floor: float = VARIANCE_FLOOR
 
     def _fit(self, X: Any, y: Any, **options: Unpack[FitOptions]) -> Self:
         return self._train(self._plan(X, y, **options))
@@ -166,7 +144,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, _Tolerance):
     def _search_plan(self, rows: Rows, settings: Settings) -> TrainingPlan:
         """Every candidate on every inner split; the chosen one is then trained on all rows."""
         choice: Any = self.tolerance
-        search = Search.over(choice, rows, check_random_state(self.random_state))
+        search = Search.over(choice, rows, check_random_state(sklearn_seed(self.random_state)))
 
         def finish(trained: list[Trained]) -> TrainingPlan:
             results = zip(search.candidates, trained, search.tests, strict=True)

@@ -25,7 +25,6 @@ from accord.distributions import (
 from accord.estimators.pbp import PBPRegressor, fit_as_stack
 from accord.estimators.trained import (
     Rows,
-    TargetScaling,
     TrainedRegressor,
     checked_weight,
     listening,
@@ -39,9 +38,7 @@ from accord.training import (
     Heads,
     Listener,
     Objective,
-    Optimizer,
     Scaling,
-    Schedule,
     Settings,
     Task,
     Trained,
@@ -100,33 +97,22 @@ def _alike(one: TrainingPlan, other: TrainingPlan) -> bool:
     )
 
 
-# A dataclass, so that a setting which all share stands once: its ``__init__`` has every field as a
-# keyword and only assigns, which is what scikit-learn asks of one.
 @dataclass(kw_only=True, eq=False, repr=False)
-class NetworkEnsembleRegressor(TrainedRegressor):
-    """An ensemble of stacked networks, with the settings of all that are; abstract."""
+class _Size:
+    """What matters most: fields of the last base come first in the signature."""
 
     n_members: int = 5
     hidden: Sequence[int] = (50,)
-    epochs: int = 40
-    random_state: int | np.random.RandomState | None = None
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class NetworkEnsembleRegressor(TrainedRegressor, _Size):
+    """An ensemble of stacked networks, with the settings of all that are; abstract."""
+
     activation: Activation = "relu"
     dropout: float = 0.0
-    target_scaling: TargetScaling = "range"
-    batch_size: int = 16
-    optimizer: Optimizer = "adam"
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.0
-    schedule: Schedule = "constant"
-    clip_norm: float | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    patience: int = 10
     warm_start: bool = False
-    device: str = "cpu"
-    dtype: Literal["float32", "float64"] = "float32"
     memory_budget: int = 2 * 2**30
-    verbose: int = 0
 
     parameters_: list[NDArray[Any]] = field(init=False)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, NamedTuple, Self, get_args, overload
 
 import numpy as np
 import pandas as pd
@@ -183,10 +183,7 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
 
     def _rule_for(self, rows: Rows) -> JointRule | None:
         """The rule, or that of the tolerance; None for exact agreement. Settings are checked."""
-        check_choice("predictive", self.predictive, ("smoothed", "model"))
-        check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
-        check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
-        check_non_negative("variance_floor", self.variance_floor)
+        check_choice("predictive", self.predictive, get_args(Predictive))
         if self.single_output_:
             raise ValueError(
                 "y must have a column per target, got one-dimensional y. Use BVMRegressor for a "

@@ -1,9 +1,9 @@
 """MC dropout: one network, and the thinned networks that dropout makes of it as a posterior."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,12 +12,9 @@ from accord._checks import check_count, check_positive
 from accord._types import Floats
 from accord.distributions import Distribution, Mixture, Normal
 from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
-from accord.estimators.trained import Rows
+from accord.estimators.trained import Rows, TargetScaling
 from accord.training import (
-    Activation,
-    Optimizer,
     Scaling,
-    Schedule,
     SquaredError,
     Task,
     Trained,
@@ -34,7 +31,17 @@ class _GridPoint:
     precision: float
 
 
-class MCDropoutRegressor(NetworkEnsembleRegressor):
+@dataclass(kw_only=True, eq=False, repr=False)
+class _Dropout:
+    """What is the method's own: fields of the last base come first in the signature."""
+
+    dropout_rate: float | Sequence[float] = (0.005, 0.01, 0.05, 0.1)
+    precision: float | Sequence[float] = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0)
+    n_passes: int = 200
+
+
+@dataclass(kw_only=True, eq=False, repr=False)
+class MCDropoutRegressor(NetworkEnsembleRegressor, _Dropout):
     r"""A network with dropout before every weight layer, kept on to predict.
 
     The method of Gal & Ghahramani (2016). Training on squared error with the weight decay
@@ -57,18 +64,18 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         hidden: Units of each hidden layer.
         epochs: Passes through the training rows.
         random_state: Seed of everything random; the same seed gives the same model.
-        length_scale: l, of the weights' prior.
-        validation_fraction: Share of the rows held out for the choice.
-        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
         batch_size: Rows per step.
         optimizer: ``"adam"`` or ``"adamw"``.
         learning_rate: Step size of the optimizer.
         schedule: Learning rate ``"constant"``, or falling to 0 as a ``"cosine"``.
         clip_norm: Largest norm of the gradient; None for no limit.
+        validation_fraction: Share of the rows held out for the choice.
         device: Where torch trains and predicts.
         dtype: Precision of the networks.
-        memory_budget: Bytes; larger stacks of networks are trained in slices.
         verbose: 1 for a progress bar.
+        activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+        memory_budget: Bytes; larger stacks of networks are trained in slices.
+        length_scale: l, of the weights' prior.
 
     Attributes:
         dropout_rate_, precision_: What was chosen.
@@ -84,55 +91,19 @@ class MCDropoutRegressor(NetworkEnsembleRegressor):
         True
     """
 
+    epochs: int = 400
+    validation_fraction: float = 0.2
+    batch_size: int = 32
+    learning_rate: float = 1e-3
+    length_scale: float = 0.01
     # Fixed by the method.
-    n_members = 1
-    dropout = 0.0
-    target_scaling = "standard"
-    weight_decay = 0.0
-    early_stopping = False
-    patience = 1
-    warm_start = False
-
-    def __init__(
-        self,
-        *,
-        dropout_rate: float | Sequence[float] = (0.005, 0.01, 0.05, 0.1),
-        precision: float | Sequence[float] = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0),
-        n_passes: int = 200,
-        hidden: Sequence[int] = (50,),
-        epochs: int = 400,
-        random_state: int | np.random.RandomState | None = None,
-        length_scale: float = 0.01,
-        validation_fraction: float = 0.2,
-        activation: Activation = "relu",
-        batch_size: int = 32,
-        optimizer: Optimizer = "adam",
-        learning_rate: float = 1e-3,
-        schedule: Schedule = "constant",
-        clip_norm: float | None = None,
-        device: str = "cpu",
-        dtype: Literal["float32", "float64"] = "float32",
-        memory_budget: int = 2 * 2**30,
-        verbose: int = 0,
-    ) -> None:
-        self.dropout_rate = dropout_rate
-        self.precision = precision
-        self.n_passes = n_passes
-        self.hidden = hidden
-        self.epochs = epochs
-        self.random_state = random_state
-        self.length_scale = length_scale
-        self.validation_fraction = validation_fraction
-        self.activation = activation
-        self.batch_size = batch_size
-        self.optimizer = optimizer
-        self.learning_rate = learning_rate
-        self.schedule = schedule
-        self.clip_norm = clip_norm
-        self.device = device
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.verbose = verbose
+    n_members: int = field(default=1, init=False)
+    dropout: float = field(default=0.0, init=False)
+    target_scaling: TargetScaling = field(default="standard", init=False)
+    weight_decay: float = field(default=0.0, init=False)
+    early_stopping: bool = field(default=False, init=False)
+    patience: int = field(default=1, init=False)
+    warm_start: bool = field(default=False, init=False)
 
     def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Train on features (N, d) and targets (N,) or (N, T), each row with its weight."""

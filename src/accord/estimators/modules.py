@@ -9,12 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from accord._numerics import FamilyName
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.estimators.agreeing import AgreementRegressor, FitOptions, Predictive, Tolerance
-from accord.estimators.ensemble import Combine
-from accord.estimators.rules import RuleLike
+from accord.estimators.agreeing import AgreementRegressor, FitOptions, StatedAgreement, Tolerance
 from accord.estimators.tolerance import CHOICES, PlannedEnsemble
 from accord.estimators.trained import (
     Rows,
@@ -25,12 +22,9 @@ from accord.estimators.trained import (
     warn_if_useless,
 )
 from accord.training import (
-    VARIANCE_FLOOR,
     MeanHead,
     ModuleDesign,
-    Optimizer,
     Scaling,
-    Schedule,
     Trained,
     VarianceHead,
     fixed_values,
@@ -42,7 +36,7 @@ from accord.training import (
 
 
 @dataclass(kw_only=True, eq=False, repr=False)
-class ModuleRegressor(AgreementRegressor, TrainedRegressor):
+class ModuleRegressor(AgreementRegressor, TrainedRegressor, StatedAgreement):
     """Ensemble of a torch module of your own, trained on the probability of agreement.
 
     The module is anything that maps a batch (B, …) to raw outputs (B, 2T) for T targets: a
@@ -86,30 +80,10 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor):
 
     make_module: Callable[[], nn.Module] = field(kw_only=False)
     tolerance: Tolerance = 0.0
-    rule: RuleLike | None = None
-    n_members: int = 5
-    epochs: int = 40
-    random_state: int | np.random.RandomState | None = None
     target_scaling: TargetScaling = "standard"
     batch_size: int = 32
-    optimizer: Optimizer = "adam"
-    learning_rate: float = 3e-3
-    weight_decay: float = 0.0
-    schedule: Schedule = "constant"
-    clip_norm: float | None = None
-    early_stopping: bool = False
-    validation_fraction: float = 0.1
-    patience: int = 10
-    device: str = "cpu"
-    dtype: Literal["float32", "float64"] = "float32"
-    verbose: int = 0
-    family: FamilyName = "normal"
-    df: float | None = None
-    predictive: Predictive = "smoothed"
-    combine: Combine = "mixture"
     mean_head: MeanHead = "identity"
     variance_head: VarianceHead = "softplus"
-    variance_floor: float = VARIANCE_FLOOR
 
     _any_shape: ClassVar[bool] = True
     _given_on_load: ClassVar[tuple[str, ...]] = ("make_module",)

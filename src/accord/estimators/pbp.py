@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from sklearn.utils import check_random_state
 
-from accord._checks import check_count
+from accord._checks import RandomState, check_count, drawn_seeds
 from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators.distributional import DistributionalRegressor
@@ -34,7 +33,8 @@ class PBPRegressor(DistributionalRegressor):
     Every weight has a Gaussian posterior, moved by the gradient of each row's evidence
     (:mod:`accord.training.probabilistic_backprop`). Nothing has to be tuned: noise level and weight
     prior are inferred too. The prediction is N(m, v + noise), v its epistemic part. Several outputs
-    are learnt by independent networks.
+    are learnt by independent networks. Rows have no weights: each updates the posterior as a whole,
+    and for a part of a row there is no such update. Repeat rows instead.
 
     Args:
         hidden: Units of each hidden layer (ReLU).
@@ -63,7 +63,7 @@ class PBPRegressor(DistributionalRegressor):
         *,
         hidden: Sequence[int] = (50,),
         epochs: int = 40,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
         verbose: int = 0,
     ) -> None:
         self.hidden = hidden
@@ -83,7 +83,7 @@ class PBPRegressor(DistributionalRegressor):
             check_count("hidden", size)
         X, y = self._checked_pair(X, y)
         x_scaling, y_scaling = Scaling.standard(X), Scaling.standard(y)
-        seeds = check_random_state(self.random_state).randint(2**31 - 1, size=y.shape[1])
+        seeds = drawn_seeds(self.random_state, y.shape[1])
         return _Start(
             np.broadcast_to(x_scaling.scaled(X), (y.shape[1], *X.shape)),
             y_scaling.scaled(y).T,

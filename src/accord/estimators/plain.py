@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 import torch
@@ -82,10 +82,7 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         return 2
 
     def _objective(self) -> Objective:
-        check_choice("combine", self.combine, ("mixture", "moments"))
-        check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
-        check_choice("variance_head", self.variance_head, ("sigmoid", "softplus", "exp"))
-        check_non_negative("variance_floor", self.variance_floor)
+        check_choice("combine", self.combine, get_args(Combine))
         check_non_negative("beta", self.beta, remedy="Use 0 for NLL.")
         check_positive("adversarial_step", self.adversarial_step)
         return GaussianLikelihood(self._heads, self.beta)
@@ -142,7 +139,6 @@ class MSEEnsembleRegressor(PlainEnsembleRegressor):
 
     def _objective(self) -> Objective:
         check_count("n_members", self.n_members, minimum=2)
-        check_choice("mean_head", self.mean_head, ("identity", "sigmoid"))
         return self._loss
 
     @property

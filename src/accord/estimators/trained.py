@@ -6,21 +6,22 @@ import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.utils import check_random_state
 from sklearn.utils.validation import _check_sample_weight
 
 from accord._checks import (
+    RandomState,
     check_choice,
     check_count,
     check_non_negative,
     check_positive,
     check_probability,
+    drawn_seeds,
 )
 from accord._types import Floats
 from accord.estimators.distributional import DistributionalRegressor
@@ -37,6 +38,7 @@ from accord.training import (
 )
 
 TargetScaling = Literal["range", "standard", "none"]
+Precision = Literal["float32", "float64"]
 _TARGET_SCALINGS = {"range": Scaling.range, "standard": Scaling.standard, "none": Scaling.none}
 _DTYPES = {"float32": torch.float32, "float64": torch.float64}
 
@@ -70,8 +72,6 @@ _SETTINGS = """\
     hidden: Units of each hidden layer.
     epochs: Passes through the training rows.
     random_state: Seed of everything random; the same seed gives the same model.
-    activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-    dropout: Share of hidden units dropped in training.
     target_scaling: Targets to the ``"range"`` [0, 1], to ``"standard"`` deviation 1, or as
         they are (``"none"``).
     batch_size: Rows per step.
@@ -84,11 +84,13 @@ _SETTINGS = """\
         restore its best state.
     validation_fraction: Share of the rows held out for early stopping.
     patience: Epochs without improvement before a member stops.
-    warm_start: Let ``fit`` go on from the networks of the last one.
     device: Where torch trains and predicts.
     dtype: Precision of the networks.
-    memory_budget: Bytes; larger stacks of networks are trained in slices.
-    verbose: 1 for a progress bar."""
+    verbose: 1 for a progress bar.
+    activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
+    dropout: Share of hidden units dropped in training.
+    warm_start: Let ``fit`` go on from the networks of the last one.
+    memory_budget: Bytes; larger stacks of networks are trained in slices."""
 _RULE = """\
     rule: When a prediction agrees with its target, in place of a tolerance: a rule of
         :mod:`accord.agreement`, its words (``"within 0.5 or error inside 1.9 2.1"``) or a
@@ -115,28 +117,28 @@ _MEMBERS = """\
 _SHARED = {"settings": _SETTINGS, "rule": _RULE, "members": _MEMBERS}
 
 
+# A dataclass, so that a setting which all share stands once: its ``__init__`` has every field as a
+# keyword and only assigns, which is what scikit-learn asks of one.
+@dataclass(kw_only=True, eq=False, repr=False)
 class TrainedRegressor(DistributionalRegressor):
-    """A regressor whose networks are trained by the loop; abstract.
+    """A regressor whose networks are trained by the loop, with its settings; abstract."""
 
-    Its settings are fields of the concrete classes, described above.
-    """
-
-    n_members: int
-    epochs: int
-    random_state: int | np.random.RandomState | None
-    target_scaling: TargetScaling
-    batch_size: int
-    optimizer: Optimizer
-    learning_rate: float
-    weight_decay: float
-    schedule: Schedule
-    clip_norm: float | None
-    early_stopping: bool
-    validation_fraction: float
-    patience: int
-    device: str
-    dtype: Literal["float32", "float64"]
-    verbose: int
+    n_members: int = 5
+    epochs: int = 40
+    random_state: RandomState = None
+    target_scaling: TargetScaling = "range"
+    batch_size: int = 16
+    optimizer: Optimizer = "adam"
+    learning_rate: float = 3e-3
+    weight_decay: float = 0.0
+    schedule: Schedule = "constant"
+    clip_norm: float | None = None
+    early_stopping: bool = False
+    validation_fraction: float = 0.1
+    patience: int = 10
+    device: str = "cpu"
+    dtype: Precision = "float32"
+    verbose: int = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -155,8 +157,8 @@ class TrainedRegressor(DistributionalRegressor):
             check_positive("clip_norm", self.clip_norm, remedy="Use None for no bound.")
         _check_device(self.device)
         check_choice("target_scaling", self.target_scaling, tuple(_TARGET_SCALINGS))
-        check_choice("optimizer", self.optimizer, ("adam", "adamw"))
-        check_choice("schedule", self.schedule, ("constant", "cosine"))
+        check_choice("optimizer", self.optimizer, get_args(Optimizer))
+        check_choice("schedule", self.schedule, get_args(Schedule))
         check_choice("dtype", self.dtype, tuple(_DTYPES))
         check_positive("learning_rate", self.learning_rate)
         check_non_negative("weight_decay", self.weight_decay)
@@ -217,8 +219,7 @@ class TrainedRegressor(DistributionalRegressor):
 
     def _seeds(self) -> list[int]:
         """One seed per member, all from ``random_state``."""
-        generator = check_random_state(self.random_state)
-        return [int(seed) for seed in generator.randint(2**31 - 1, size=self.n_members)]
+        return drawn_seeds(self.random_state, self.n_members)
 
     def _keep_run(self, trained: Trained, y_scaling: Scaling) -> None:
         """How training went, as numpy."""

@@ -7,6 +7,7 @@
 
 from accord.metrics.calibration import (
     MINIMUM_ROWS,
+    PAPER_LEVELS,
     DeviationBins,
     ReliabilityCurve,
     deviation_bins,
@@ -36,6 +37,7 @@ from accord.metrics.scores import (
 __all__ = [
     "METRICS",
     "MINIMUM_ROWS",
+    "PAPER_LEVELS",
     "Case",
     "DeviationBins",
     "Metric",

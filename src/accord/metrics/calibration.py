@@ -10,7 +10,7 @@ level.
 """
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -108,6 +108,7 @@ def _binomial_range(n: int, p: Floats, tail: float) -> Floats:
 PAPER_LEVELS = tuple(k / 10 for k in range(1, 10))
 """The paper's levels, 10 % … 90 % in steps of 10."""
 MINIMUM_ROWS = 10
+Kind = Literal["interval", "quantile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +121,28 @@ class ReliabilityCurve:
     expected: Floats
     observed: Floats
     n: int
+
+    @classmethod
+    def of_pit(
+        cls,
+        u: Floats,
+        *,
+        levels: ArrayLike = PAPER_LEVELS,
+        kind: Kind = "interval",
+        weight: Floats | None = None,
+    ) -> "ReliabilityCurve":
+        """Of PIT values: t lies in the central z-interval where F(t) is within z/2 of one half.
+
+        **Shape**: ``u`` (N,) or (N, K), pooled; ``levels`` (L,), ``weight`` (N,).
+
+        >>> ReliabilityCurve.of_pit(np.array([0.5, 0.9]), levels=[0.2, 0.9]).observed
+        array([0.5, 1. ])
+        """
+        expected = probabilities("levels", levels)
+        statistic = np.abs(2 * u - 1) if kind == "interval" else u
+        below = (statistic[..., None] <= expected).astype(np.float64)
+        shares = mean_of(below, weight).reshape(-1, len(expected))
+        return cls(expected, shares.mean(axis=0), u.size)
 
     @property
     def ece(self) -> float:
@@ -174,7 +197,7 @@ def reliability_curve(
     std: ArrayLike | None = None,
     sample_weight: ArrayLike | None = None,
     levels: ArrayLike = PAPER_LEVELS,
-    kind: Literal["interval", "quantile"] = "interval",
+    kind: Kind = "interval",
 ) -> ReliabilityCurve:
     """Share of the observations found where the predictions put a share z of them.
 
@@ -189,7 +212,7 @@ def reliability_curve(
     >>> curve.observed
     array([1., 1., 1., 1., 1., 1., 1., 1., 1.])
     """
-    check_choice("kind", kind, ("interval", "quantile"))
+    check_choice("kind", kind, get_args(Kind))
     expected = probabilities("levels", levels)
     y = targets(y_true)
     check_enough_rows(y.size, MINIMUM_ROWS, "reliability")
@@ -201,12 +224,8 @@ def reliability_curve(
             for level in expected
         ]
         return ReliabilityCurve(expected, np.array(shares), y.size)
-    # t lies in the central z-interval exactly when F(t) lies within z/2 of one half.
-    u = pit(y_true=y, dist=q)
-    statistic = np.abs(2 * u - 1) if kind == "interval" else u
-    below = (statistic[..., None] <= expected).astype(np.float64)
-    shares_below = mean_of(below, row_weights(sample_weight, y)).reshape(-1, len(expected))
-    return ReliabilityCurve(expected, shares_below.mean(axis=0), y.size)
+    u, weight = pit(y_true=y, dist=q), row_weights(sample_weight, y)
+    return ReliabilityCurve.of_pit(u, levels=expected, kind=kind, weight=weight)
 
 
 def ece(

@@ -6,11 +6,10 @@ from math import ceil
 import numpy as np
 
 from accord.datasets import info
-from accord.metrics import ReliabilityCurve
+from accord.metrics import PAPER_LEVELS, ReliabilityCurve
 from accord.paper import published
 from accord.paper.claims import JudgedClaim, Trial, decided_on_mean, judged, lower, share_between
 from accord.paper.results import MeanOverSplits, Results
-from accord.paper.sets import LEVELS
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -188,7 +187,7 @@ def _share_inside(
     """Whether the stated share of rows lies inside an interval, give or take five points."""
     observed = None
     if results.at(dataset, source):
-        shares = results.reliability(dataset, source)[:, LEVELS.index(level)]
+        shares = results.reliability(dataset, source)[:, PAPER_LEVELS.index(level)]
         observed = MeanOverSplits.over(shares.tolist())
     words = f"of the rows inside the {100 * level:.0f} % interval"
     return share_between(dataset, observed, words, above=stated - 0.05, below=stated + 0.05)
@@ -245,7 +244,7 @@ def _panel(results: Results, dataset: str, recipe: str) -> dict[str, Reliability
 def _curve(results: Results, dataset: str, source: Source) -> ReliabilityCurve:
     observed = results.reliability(dataset, source)
     n_rows = sum(record.measures["n_test"] for record in results.at(dataset, source))
-    return ReliabilityCurve(np.array(LEVELS), observed.mean(axis=0), int(n_rows))
+    return ReliabilityCurve(np.array(PAPER_LEVELS), observed.mean(axis=0), int(n_rows))
 
 
 STUDY = Study(

@@ -8,9 +8,9 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from accord._types import Floats
+from accord.metrics import PAPER_LEVELS
 from accord.paper.published import Figure
 from accord.paper.records import Record
-from accord.paper.sets import LEVELS
 from accord.paper.study import Source
 
 __all__ = [
@@ -200,7 +200,7 @@ class Results:
 
     def reliability(self, dataset: str, source: Source) -> Floats:
         """Observed fractions at the nine levels; **Shape** (n_splits, 9)."""
-        return np.asarray(_gaps(self.at(dataset, source)) + np.array(LEVELS))
+        return np.asarray(_gaps(self.at(dataset, source)) + np.array(PAPER_LEVELS))
 
     def networks(self, study: str) -> int:
         """Networks trained for a study's own records."""
@@ -218,4 +218,4 @@ def of_first(measure: str, first: int) -> str:
 
 def _gaps(records: Sequence[Record]) -> Floats:
     observed = np.array([record.curves["observed"] for record in records], dtype=np.float64)
-    return np.asarray(observed - np.array(LEVELS))
+    return np.asarray(observed - np.array(PAPER_LEVELS))

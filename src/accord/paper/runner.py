@@ -3,17 +3,12 @@
 A listener receives what is done, what is at work, and how long it will still take.
 """
 
-import os
-import signal
 import tempfile
-import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, wait
-from contextlib import ExitStack
+from itertools import count
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol, Self
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -22,7 +17,7 @@ from accord._checks import check_count
 from accord._files import write_whole
 from accord._wording import duration
 from accord.paper.records import RecordStore
-from accord.work import workers_of
+from accord.work import Processes, Workers, workers_of
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -32,10 +27,9 @@ if TYPE_CHECKING:
 __all__ = ["Listener", "Silent", "TerminalProgress", "run"]
 
 _LOST = "its process was ended from outside, twice. Is there enough memory? Try fewer jobs."
-# One thread each: the order of a sum, and so its last digit, must not depend on the cores.
-_THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 Work = Callable[["Stack", RecordStore], "Outcome"]
+Arguments = tuple[Any, ...]
 
 
 class Listener(Protocol):
@@ -179,41 +173,59 @@ def run(
         from accord.paper.stacks import run_stack  # lazy: it brings torch
 
         work = run_stack
-    failed: list[Stack] = []
+    left = _Ledger(stacks, listener)
     if client is not None:
-        return _run_on_cluster(stacks, folder, listener, work, client)
-    waiting, workers = list(stacks), min(jobs, len(stacks))
-    while waiting:
+        for stack, (outcome, files) in left.done_by(
+            workers_of(client), _with_records, lambda stack: (work, stack)
+        ):
+            for name, content in files.items():
+                write_whole(folder / name, content)
+            left.finish(stack, outcome)
+    store, n_workers = RecordStore(folder), min(jobs, len(stacks))
+    while left.waiting:
         # A pool that lost a worker is of no use any more, and the next round has a new one. The
         # stacks that went down with it are tried again alone, since only one of them is to blame.
-        for stack in _run_pool(waiting, folder, workers, listener, work, failed):
-            if _run_pool([stack], folder, 1, listener, work, failed):
-                failed.append(stack)
-                listener.failed(stack, _LOST)
-    return failed
+        for stack in _lost_with_pool(left, n_workers, work, store):
+            alone = _Ledger([stack], listener)
+            if _lost_with_pool(alone, 1, work, store):
+                alone.fail(stack, _LOST)
+            left.failed += alone.failed
+    return left.failed
 
 
-def _run_on_cluster(
-    stacks: Sequence["Stack"], folder: Path, listener: Listener, work: Work, client: "Client"
-) -> list["Stack"]:
-    failed: list[Stack] = []
+class _Ledger:
+    """Which stacks wait, which are at work, and which have failed."""
 
-    def calls() -> Iterator[tuple[Work, "Stack"]]:
-        for stack in stacks:
-            listener.started(stack)
-            yield work, stack
+    def __init__(self, stacks: Sequence["Stack"], listener: Listener) -> None:
+        self.waiting, self.listener = list(stacks), listener
+        self.at_work: dict[int, Stack] = {}
+        self.failed: list[Stack] = []
 
-    for number, found, error in workers_of(client).run(_with_records, calls()):
-        stack = stacks[number]
-        if error is not None:
-            failed.append(stack)
-            listener.failed(stack, f"{type(error).__name__}: {error}")
-            continue
-        outcome, files = found
-        for name, content in files.items():
-            write_whole(folder / name, content)
-        listener.finished(stack, seconds=outcome.seconds, networks=outcome.networks)
-    return failed
+    def done_by(
+        self, workers: Workers, unit: Callable[..., Any], arguments: "Callable[[Stack], Arguments]"
+    ) -> Iterator[tuple["Stack", Any]]:
+        """Hand out all that waits; the stacks that gave no error, with what they gave."""
+        for number, value, error in workers.run(unit, self._calls(arguments)):
+            stack = self.at_work.pop(number)
+            if error is None:
+                yield stack, value
+            else:
+                self.fail(stack, f"{type(error).__name__}: {error}")
+
+    def _calls(self, arguments: "Callable[[Stack], Arguments]") -> Iterator[Arguments]:
+        for number in count():
+            if not self.waiting:
+                return
+            stack = self.at_work[number] = self.waiting.pop(0)
+            self.listener.started(stack)
+            yield arguments(stack)
+
+    def finish(self, stack: "Stack", outcome: "Outcome") -> None:
+        self.listener.finished(stack, seconds=outcome.seconds, networks=outcome.networks)
+
+    def fail(self, stack: "Stack", reason: str) -> None:
+        self.failed.append(stack)
+        self.listener.failed(stack, reason)
 
 
 def _with_records(work: Work, stack: "Stack") -> tuple["Outcome", dict[str, bytes]]:
@@ -225,52 +237,14 @@ def _with_records(work: Work, stack: "Stack") -> tuple["Outcome", dict[str, byte
     return outcome, files
 
 
-def _run_pool(
-    waiting: list["Stack"],
-    folder: Path,
-    jobs: int,
-    listener: Listener,
-    work: Work,
-    failed: list["Stack"],
-) -> list["Stack"]:
-    """Take stacks from ``waiting`` until it is empty or a worker dies; the stacks lost with it."""
-    from joblib.externals.loky import BrokenProcessPool, ProcessPoolExecutor
-
-    pool = ProcessPoolExecutor(
-        max_workers=jobs,
-        initializer=_prepare,
-        initargs=(os.getpid(),),
-        env=dict.fromkeys(_THREADS, "1"),
-    )
-    at_work: dict[Future[Outcome], Stack] = {}
-    lost: list[Stack] = []
-    with ExitStack() as cleanup:
-        cleanup.callback(pool.shutdown, wait=True, kill_workers=True)
-        while at_work or (waiting and not lost):
-            while waiting and not lost and len(at_work) < jobs:
-                stack = waiting.pop(0)
-                at_work[pool.submit(work, stack, RecordStore(folder))] = stack
-                listener.started(stack)
-            for future in wait(at_work, return_when=FIRST_COMPLETED).done:
-                stack, error = at_work.pop(future), future.exception()
-                if error is None:
-                    outcome = future.result()
-                    listener.finished(stack, seconds=outcome.seconds, networks=outcome.networks)
-                elif isinstance(error, BrokenProcessPool):
-                    lost.append(stack)
-                else:
-                    failed.append(stack)
-                    listener.failed(stack, f"{type(error).__name__}: {error}")
-    return lost
-
-
-def _prepare(parent: int) -> None:
-    """A worker leaves Ctrl-C to its parent, and does not outlive it."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
-
-
-def _leave_with(parent: int) -> None:
-    while os.getppid() == parent:
-        time.sleep(1.0)
-    os._exit(1)
+def _lost_with_pool(left: _Ledger, jobs: int, work: Work, store: RecordStore) -> list["Stack"]:
+    """Run stacks until none waits or a worker dies; those that were at work then."""
+    with Processes(jobs, "accord.paper.stacks") as workers:
+        try:
+            for stack, outcome in left.done_by(workers, work, lambda stack: (stack, store)):
+                left.finish(stack, outcome)
+        except MemoryError:  # a worker was ended from outside
+            lost = list(left.at_work.values())
+            left.at_work.clear()
+            return lost
+    return []

@@ -28,11 +28,10 @@ from accord.metrics import (
     rmse,
 )
 from accord.paper.study import Scheme
-from accord.splits import outlier_split, shift, standard_splits
+from accord.splits import outlier_split, standard_splits
 
 __all__ = [
     "DEVELOPMENT",
-    "LEVELS",
     "TOY_GRID",
     "Fold",
     "curves",
@@ -41,6 +40,7 @@ __all__ = [
     "is_there",
     "measures",
     "table",
+    "target_shift",
     "title",
 ]
 
@@ -99,7 +99,6 @@ def table(name: str) -> tuple[Floats, Floats]:
     return np.ascontiguousarray(rows[:, :-1]), rows[:, -1].copy()
 
 
-LEVELS = tuple(k / 10 for k in range(1, 10))
 TOY_GRID = np.linspace(-6.0, 6.0, 241)
 # Draws below this one served to settle the toy's training recipe, which the paper does not print.
 _FIRST_TOY_DRAW = 100
@@ -143,9 +142,26 @@ def folds(dataset: str, scheme: Scheme, splits: Sequence[int]) -> list[Fold]:
 
 
 def _rows(data: Dataset, split: int, train: Indices, test: Indices) -> Fold:
-    moved = shift(data.y[train], data.y[test])
-    facts = {"mean_shift": moved.mean, "variance_shift": moved.variance}
+    facts = target_shift(data.y[train], data.y[test])
     return Fold(split, data.X[train], data.y[train], data.X[test], data.y[test], facts)
+
+
+def target_shift(y_train: Floats, y_test: Floats) -> dict[str, float]:
+    """Differences in mean and variance, test minus train, of the targets as Table 3 has them.
+
+    Targets are brought to [0, 1] by the *training* range, t' = (t − min) / (max − min).
+
+    **Shape**: (N,) and (M,).
+
+    Example:
+        >>> target_shift(np.array([0.0, 10.0]), np.array([10.0, 10.0]))
+        {'mean_shift': 0.5, 'variance_shift': -0.25}
+    """
+    width = float(np.ptp(y_train))
+    return {
+        "mean_shift": float(y_test.mean() - y_train.mean()) / width,
+        "variance_shift": float(y_test.var() - y_train.var()) / width**2,
+    }
 
 
 def _holdout(data: Dataset, split: int) -> Fold:
@@ -190,8 +206,8 @@ def curves(fold: Fold, dist: Distribution, *, predictions: bool) -> dict[str, Fl
     the predictive distribution's own intervals.
     """
     y, mean, std = fold.y_test, np.asarray(dist.mean), np.asarray(dist.std)
-    gaussian = reliability_curve(y_true=y, mean=mean, std=std, levels=LEVELS)
-    own = reliability_curve(y_true=y, dist=dist, levels=LEVELS)
+    gaussian = reliability_curve(y_true=y, mean=mean, std=std)
+    own = reliability_curve(y_true=y, dist=dist)
     found = {"observed": gaussian.observed, "observed_exact": own.observed}
     if predictions:
         found |= {"mean": mean, "std": std}

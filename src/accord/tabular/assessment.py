@@ -13,8 +13,6 @@ from accord.metrics import ReliabilityCurve, crps, interval_score, mae, r2, rmse
 from accord.portfolio import HeldOut
 from accord.tables import TrainingData
 
-_LEVELS = np.arange(1, 20) / 20
-
 
 @dataclass(frozen=True)
 class RowGroup:
@@ -223,9 +221,8 @@ class Assessment:
         return found
 
     def reliability(self) -> ReliabilityCurve:
-        """Observed share inside central intervals of 5 %, 10 %, … 95 %."""
-        observed = (np.abs(2 * self.pit - 1)[:, None] <= _LEVELS).mean(axis=0)
-        return ReliabilityCurve(_LEVELS, observed, len(self))
+        """Observed share inside central intervals of 10 %, 20 %, … 90 %."""
+        return ReliabilityCurve.of_pit(self.pit)
 
     def figures(self) -> dict[str, float]:
         """Figures of merit by their names in :data:`accord.metrics.METRICS`."""

@@ -33,13 +33,9 @@ from accord.training.objectives import (
     VarianceHead,
 )
 from accord.training.probabilistic_backprop import (
-    Filter,
     Posterior,
     initial_posterior,
-    matched_gamma,
     output_moments,
-    refine_prior,
-    relu_moments,
     train_pbp,
 )
 from accord.training.rows import Chunk
@@ -48,8 +44,6 @@ from accord.training.stack import (
     Activation,
     Architecture,
     StackedMLP,
-    forward_blocks,
-    forward_rows,
     raw_outputs,
 )
 from accord.training.tasks import (
@@ -83,7 +77,6 @@ __all__ = [
     "Design",
     "DivergedError",
     "EpochReport",
-    "Filter",
     "GaussianLikelihood",
     "Heads",
     "JointHeads",
@@ -110,17 +103,12 @@ __all__ = [
     "Trained",
     "VarianceHead",
     "fixed_values",
-    "forward_blocks",
-    "forward_rows",
     "initial_posterior",
     "made",
-    "matched_gamma",
     "module_outputs",
     "numbers_of",
     "output_moments",
     "raw_outputs",
-    "refine_prior",
-    "relu_moments",
     "train",
     "train_on_stream",
     "train_pbp",

@@ -13,11 +13,12 @@ step needs no autograd; :class:`ByAutograd` serves every other loss.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, final
+from typing import Literal, final, get_args
 
 import torch
 from torch import Tensor
 
+from accord._checks import check_choice, check_non_negative
 from accord._numerics import (
     FamilyName,
     StandardFamily,
@@ -53,6 +54,11 @@ class Heads:
     mean: MeanHead = "sigmoid"
     variance: VarianceHead = "sigmoid"
     floor: float = VARIANCE_FLOOR
+
+    def __post_init__(self) -> None:
+        check_choice("mean_head", self.mean, get_args(MeanHead))
+        check_choice("variance_head", self.variance, get_args(VarianceHead))
+        check_non_negative("variance_floor", self.floor)
 
     def __call__(self, raw: Tensor) -> tuple[Tensor, Tensor]:
         mean, variance = raw.chunk(2, -1)
@@ -127,6 +133,9 @@ class SquaredError:
 
     head: MeanHead = "identity"
     n_extra: int = 0
+
+    def __post_init__(self) -> None:
+        check_choice("mean_head", self.head, get_args(MeanHead))
 
     def mean(self, raw: Tensor) -> Tensor:
         return torch.sigmoid(raw) if self.head == "sigmoid" else raw

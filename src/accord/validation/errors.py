@@ -40,7 +40,7 @@ def squared_error(
     data: Outputs,
     *,
     limit: float,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     n_samples: int = 2**14,
 ) -> Agreement:
     """The probability that the squared error stays below a limit, P(Σ(ŷ − y)² ≤ limit).
@@ -63,7 +63,7 @@ def agreement_curve(
     data: Outputs,
     tolerances: ArrayLike,
     *,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     n_samples: int = 2**14,
 ) -> Floats:
     """The mean probability of agreement within ε, as a function of ε.

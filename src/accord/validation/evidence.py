@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, expit, logit, logsumexp, xlog1py, xlogy
 
-from accord._checks import RandomState, check_positive, check_probability
+from accord._checks import RandomState, check_positive, check_probability, generator_from
 from accord._types import Floats
 from accord.agreement import (
     DatasetRule,
@@ -75,7 +75,7 @@ def bvm_ratio(
     *,
     prior_odds: float = 1.0,
     shared_members: bool = False,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     n_samples: int = 2**14,
 ) -> BVMRatio:
     """How much more probably the first model agrees with the data than the second.
@@ -150,7 +150,7 @@ def joint_log_agreement(
     rule: AnyRule,
     *,
     shared_members: bool = False,
-    random_state: RandomState = None,
+    random_state: RandomState = 0,
     n_samples: int = 2**14,
 ) -> tuple[float, float]:
     """log P(the model agrees with all data) and its standard error.
@@ -179,10 +179,11 @@ def joint_log_agreement(
 def _over_members(
     model: Mixture, data: Outputs, rule: AnyRule, random_state: RandomState, n_samples: int
 ) -> tuple[float, float]:
+    rng = generator_from(random_state)  # points of their own, so that errors are independent
     logs, errors = [], []
     for member in model.members:
         log_p, error = joint_log_agreement(
-            member, data, rule, random_state=random_state, n_samples=n_samples
+            member, data, rule, random_state=rng, n_samples=n_samples
         )
         logs.append(log_p)
         errors.append(error)
