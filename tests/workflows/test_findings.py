@@ -106,6 +106,7 @@ def test_leaks_are_said_in_sentences() -> None:
     column, copies = Leaks({"a": 0.99}, 3).sentences()
     assert column.startswith("'a' alone explains 99 % of the target's variance.")
     assert copies.startswith("3 held-out rows repeat a row that the models had seen")
+    assert Leaks({}, 1).sentences()[0].startswith("1 held-out row repeats a row")
 
 
 def test_copies_are_counted_where_models_had_seen_them() -> None:

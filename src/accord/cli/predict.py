@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from accord._wording import count
 from accord.cli import options, terminal
 
 
@@ -93,8 +94,7 @@ def predict(
         return
     terminal.notes(result.warnings, quiet=quiet)
     unusual = f", {result.n_unusual:,} of them unusual" if result.n_unusual else ""
-    rows = "1 row" if result.n_rows == 1 else f"{result.n_rows:,} rows"
-    terminal.say(f"Predicted {rows}{unusual}.", err=piped)
+    terminal.say(f"Predicted {count(result.n_rows, 'row')}{unusual}.", err=piped)
     if result.receipt is not None:
         terminal.say(f"Row {settings['explain_row']:,}.\n{result.receipt}", err=piped)
     if not piped:

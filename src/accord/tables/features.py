@@ -203,7 +203,7 @@ def suspects(X: pd.DataFrame, schema: Schema) -> tuple[Suspect, ...]:
 
 
 def _is_time(name: str, values: "pd.Series[float]") -> bool:
-    """Numbers that never fall from row to row, or that a time's name says so."""
+    """Numbers that never fall from row to row, or whole numbers whose name is that of a time."""
     if values.dtype.kind != "f":
         return False
     numbers = as_numbers(values.to_numpy())

@@ -163,8 +163,6 @@ def notes_on_splits(
     if together is not None and group is None:
         copies = len(together) - len(np.unique(together))
     if copies:
-        words = "row repeats" if copies == 1 else "rows repeat"
-        notes.append(
-            f"{copies:,} {words} another one in every column: copies were held out together."
-        )
+        repeat = count(copies, "row repeats", "rows repeat")
+        notes.append(f"{repeat} another one in every column: copies were held out together.")
     return notes

@@ -60,9 +60,10 @@ class Leaks:
             for name in self.suspected
         ]
         if self.copies:
+            repeat = count(self.copies, "held-out row repeats", "held-out rows repeat")
             found.append(
-                f"{count(self.copies, 'held-out row')} repeat a row that the models had seen: the "
-                "figures are too good. Remove copies from the table."
+                f"{repeat} a row that the models had seen: the figures are too good. Remove copies "
+                "from the table."
             )
         return tuple(found)
 
