@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from accord._processes import available, start_server
+from accord._wording import count
 from accord.cli import options, terminal
 
 # A file with less is most likely too few rows for processes of their own.
@@ -69,6 +71,7 @@ _ROLES = {
 )
 @click.option(
     "--tolerance",
+    type=options.tolerance,
     metavar="EPS",
     help="How far apart model and data may be and still agree: 0.5 (target units), 1% (of the "
     "target's range), or choose (the best on held-out rows). bvm and bvm-paper also take local "
@@ -178,12 +181,6 @@ def fit(
       accord fit houses.csv --target price --method bvm-paper --tolerance 1%
       accord fit big.parquet --target y --scheduler tcp://10.0.0.5:8786
     """
-    alone = settings["method"] != "portfolio"
-    if alone and (scheduler or workers):
-        raise terminal.Misused(
-            "--scheduler and --workers are for the portfolio, got --method "
-            f"{settings['method']}, whose networks are trained together. Leave them out."
-        )
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
     terminal.check_columns(
@@ -194,16 +191,22 @@ def fit(
         encoding=settings["encoding"],
         delimiter=settings["delimiter"],
     )
-    if not (alone or scheduler or workers or settings["effort"] == "quick") and _is_large(table):
-        start_server("accord.portfolio")
+    if not (scheduler or workers or settings["effort"] == "quick") and _is_large(table):
+        _start_early()
 
     from accord._files import atomic_outputs
     from accord.report import fit_report
     from accord.work import Checkpoint, connected
-    from accord.workflows import fit_table
+    from accord.workflows import fit_table, method_named
 
+    in_units = method_named(settings["method"]).is_portfolio
+    if not in_units and (scheduler or workers):
+        raise terminal.Misused(
+            "--scheduler and --workers are for the portfolio, got --method "
+            f"{settings['method']}, whose networks are trained together. Leave them out."
+        )
     unfinished = output.with_name(f"{output.name}.unfinished")
-    kept = Checkpoint(unfinished) if resume and not alone else None
+    kept = Checkpoint(unfinished) if resume and in_units else None
     with (
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,
@@ -223,12 +226,20 @@ def fit(
         return
     notes = list(result.notes)
     if kept is not None and kept.found:
-        notes.insert(
-            0, f"What a run that was stopped had finished was used again: {kept.found} units."
-        )
+        notes.insert(0, f"Used again from a stopped run: {count(kept.found, 'unit')}.")
     terminal.notes(notes, quiet=quiet)
     terminal.print_verdict(result.verdict)
     terminal.wrote(wanted)
+
+
+def _start_early() -> None:
+    """Let the portfolio's processes import beside this one, where no --method may need others.
+
+    To know a method by its name would be to import it first.
+    """
+    given = click.get_current_context().get_parameter_source("method")
+    if given is ParameterSource.DEFAULT:
+        start_server("accord.portfolio")
 
 
 def _is_large(table: Path) -> bool:

@@ -62,6 +62,19 @@ def share(value: str | float) -> float:
     return round(number, 10)
 
 
+def tolerance(value: str) -> float | str:
+    """A number in target units; a percentage or a word, which the method knows, is passed on.
+
+    >>> tolerance("0.5"), tolerance("1%"), tolerance("Choose")
+    (0.5, '1%', 'choose')
+    """
+    text = str(value).strip().lower()
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def bounds(value: str) -> tuple[float | None, float | None] | str | None:
     """Two ends, either of which may be left out; or "detect" or "none".
 

@@ -11,7 +11,6 @@ import pandas as pd
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
-from accord._files import OptionError, quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
 from accord.tables import DecimalMark, read_table
@@ -49,7 +48,6 @@ if TYPE_CHECKING:
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
 Predictive = Literal["model", "smoothed"]
-_BVM_TOLERANCES = ("local", "learn", "validate", "robust")
 # Relative cost of training and of explaining, for the progress bar.
 _TRAIN, _EXPLAIN = 90.0, 10.0
 # Columns whose cells are shown with each row.
@@ -273,11 +271,7 @@ def fit_table(
 
 def _learning(method: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """What learns, as settings of a :class:`TableRegressor`, from the options that were given."""
-    chosen = method_named(method)
-    if "tolerance" in options and "tolerance" in chosen.options:
-        words = _BVM_TOLERANCES if "rule" in chosen.options else ("choose",)
-        options["tolerance"] = parse_tolerance(options["tolerance"], words=words)
-    engine = engine_for(chosen, seed=seed, options=options)
+    engine = engine_for(method_named(method), seed=seed, options=options)
     return options if engine is None else {"engine": engine}
 
 
@@ -333,28 +327,6 @@ def _order(model: TableRegressor) -> tuple[str, Floats]:
             moments = as_floats(X[[name]])[:, 0] / (1e6 if X[name].dtype.kind == "M" else 1.0)
             return str(name), moments[_judged_rows(model)]
     return "", model.held_out_.rows.astype(np.float64)
-
-
-def parse_tolerance(text: str | float, *, words: Sequence[str] = ("choose",)) -> str | float:
-    """0.5 in target units, "1%" of the range, or one of some words.
-
-    >>> parse_tolerance("0.5"), parse_tolerance("1%"), parse_tolerance("Choose")
-    (0.5, '1%', 'choose')
-    """
-    given = str(text).strip().lower()
-    if given in words:
-        return given
-    try:
-        value = float(given.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        named = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}".removeprefix(" or ")
-        raise OptionError(
-            "tolerance must be a number in target units, a percentage of the target's range or "
-            f"{named}, got {quoted(text)}. Write 0.5, 1% or {words[0]}."
-        )
-    return f"{value:g}%" if given.endswith("%") else value
 
 
 def _distances(model: TableRegressor) -> Floats:
