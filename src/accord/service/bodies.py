@@ -211,9 +211,9 @@ def _example(column: Column, profile: TableProfile, place: int) -> Any:
         return value >= 0.5
     if column.kind == "number":
         return float(f"{value:.5g}")
+    moment = _EPOCH + timedelta(seconds=round(value))
     if column.kind == "time":
-        return f"{_EPOCH + timedelta(seconds=round(value)):%H:%M:%S}"
-    moment = _EPOCH + timedelta(seconds=round(value / 1e6))  # the profile has microseconds
+        return f"{moment:%H:%M:%S}"
     if style := column.cells.date_format:
         return moment.strftime(style)
     whole_days = column.low % _DAY == 0 and column.high % _DAY == 0

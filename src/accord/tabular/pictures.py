@@ -104,7 +104,7 @@ def _dependence(
     kind = _kind(X[name])
     at = np.arange(float(len(values)))
     if kind != "category":
-        at = as_floats(pd.DataFrame({name: values}))[:, 0] / (1e6 if kind == "date" else 1.0)
+        at = as_floats(pd.DataFrame({name: values}))[:, 0]
 
     def averaged(parts: Floats) -> Floats:
         each: Floats = np.asarray(parts).reshape(len(values), len(rows))

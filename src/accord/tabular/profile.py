@@ -10,6 +10,7 @@ from scipy.special import ndtri
 from accord._types import Floats
 from accord._wording import number
 from accord.splits import groups_of_copies
+from accord.tables import as_numbers
 
 LEVELS = np.linspace(0, 1, 101)
 CATEGORIES = 50
@@ -87,7 +88,10 @@ class TableProfile:
 
 
 def as_floats(X: pd.DataFrame) -> Floats:
-    """Numbers and dates as numbers, missing ones as NaN."""
+    """Numbers, and dates in seconds since 1970; missing ones are NaN.
+
+    **Shape**: X (n, d) → (n, d).
+    """
     dates = [place for place, kind in enumerate(X.dtypes) if kind.kind == "M"]
     if not dates:
         return X.to_numpy(dtype=np.float64)
@@ -95,8 +99,7 @@ def as_floats(X: pd.DataFrame) -> Floats:
     numbers = [place for place in range(X.shape[1]) if place not in set(dates)]
     values[:, numbers] = X.iloc[:, numbers].to_numpy(dtype=np.float64)
     for place in dates:
-        moments = X.iloc[:, place].to_numpy(dtype="datetime64[us]")
-        values[:, place] = np.where(np.isnat(moments), np.nan, moments.astype(np.int64))
+        values[:, place] = as_numbers(X.iloc[:, place].to_numpy(dtype="datetime64[us]"))
     return values
 
 

@@ -324,8 +324,7 @@ def _order(model: TableRegressor) -> tuple[str, Floats]:
     X = model.training_.X
     for name in named:
         if name in X.columns and X[name].dtype.kind != "O":
-            moments = as_floats(X[[name]])[:, 0] / (1e6 if X[name].dtype.kind == "M" else 1.0)
-            return str(name), moments[_judged_rows(model)]
+            return str(name), as_floats(X[[name]])[_judged_rows(model), 0]
     return "", model.held_out_.rows.astype(np.float64)
 
 
