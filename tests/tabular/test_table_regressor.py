@@ -334,7 +334,7 @@ def test_receipts_know_all_rows_where_no_model_looks_at_gaps(
 ) -> None:
     """A feature that says where values are missing is constant if it does not matter."""
     proximity = model.engine_.proximity_
-    labels = model.preprocessor_.feature_labels()
+    labels = model.encoder_.feature_labels()
     gaps = [place for place, label in enumerate(labels) if label.endswith(" is missing")]
     assert gaps
     references = proximity.references()

@@ -144,7 +144,7 @@ def test_every_column_is_described(fitted: FitResult) -> None:
 
 def test_a_column_without_a_use_is_called_so(fitted: FitResult, monkeypatch) -> None:
     """Portfolios leave columns out that held-out rows do not need."""
-    sources = np.array(fitted.model.preprocessor_.feature_names())
+    sources = np.array(fitted.model.encoder_.feature_names())
     whole = next(name for name in sources if (sources == name).sum() == 1)
     part = next(name for name in sources if (sources == name).sum() > 1)
     idle = [*np.flatnonzero(sources == whole), np.flatnonzero(sources == part)[0]]

@@ -2,7 +2,7 @@
 
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream, parse_csv
-from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
+from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder
 from accord.tables.features import Decision, Suspect, suspects
 from accord.tables.files import (
     ArrowFrame,
@@ -72,7 +72,6 @@ __all__ = [
     "guard_formulas",
     "input_arrays",
     "listed",
-    "make_preprocessor",
     "near_matches",
     "number_column",
     "open_table",

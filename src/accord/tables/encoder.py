@@ -183,15 +183,6 @@ class TableEncoder:
         ]
         return [found[place] for place in self.kept_]
 
-    @property
-    def n_features(self) -> int:
-        return len(self.kept_)
-
-
-def make_preprocessor(schema: Schema, *, random_state: int | None = None) -> TableEncoder:
-    """An unfitted encoder for tables of this schema."""
-    return TableEncoder(schema, random_state=random_state)
-
 
 def grouped(schema: Schema) -> list[tuple[str, list[Column]]]:
     """Numbers in one block, which is quick for thousands of them, all else by column."""

@@ -280,13 +280,19 @@ class ConformedRows:
 
 
 def conform(
-    table: pa.Table, schema: Schema, *, source: str, first_row: int = 1, strict: bool = False
+    table: pa.Table,
+    schema: Schema,
+    *,
+    source: str,
+    by_name: bool = True,
+    first_row: int = 1,
+    strict: bool = False,
 ) -> Conformed:
     """A batch in the model's form, and what in it is out of the ordinary, counted by column.
 
-    Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
-    file. ``strict`` refuses infinite and absurd cells and unseen categories, by column and row.
+    See :func:`check_columns` for ``by_name`` and :func:`conform_rows` for the others.
     """
+    check_columns(table.column_names, schema, source=source, by_name=by_name)
     rows = conform_rows(table, schema, source=source, first_row=first_row, strict=strict)
     return Conformed(rows.X, rows.surprises(), rows.unlike)
 

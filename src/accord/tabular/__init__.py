@@ -1,6 +1,6 @@
 """From a table to answers: the estimator for tables, and what it knows about itself."""
 
-from accord.tabular.assessment import Assessment, RowGroup, point_figures
+from accord.tabular.assessment import Assessment, RowGroup, held_out_places, point_figures
 from accord.tabular.card import DistanceCurve, Expectation, ModelCard, make_card
 from accord.tabular.engines import Bounds, Effort
 from accord.tabular.guarded import GuardedRegressor, guard
@@ -26,6 +26,7 @@ __all__ = [
     "cell_text",
     "groups_of",
     "guard",
+    "held_out_places",
     "held_out_receipts",
     "make_card",
     "partial_dependence",

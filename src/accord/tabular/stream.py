@@ -2,11 +2,11 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import pandas as pd
@@ -27,11 +27,20 @@ from accord.tables import (
     TableError,
     TrainingData,
     part_count,
+    prepare_training,
     read_again,
     sample_note,
 )
+from accord.tabular.answers import Rows
+from accord.tabular.engines import tolerance_for
 from accord.tabular.profile import row_hashes
-from accord.tabular.roles import order_of
+from accord.tabular.roles import (
+    check_roles,
+    held_together,
+    order_of,
+    with_note_on_groups,
+    with_roles,
+)
 from accord.work import Checkpoint, digest
 
 _SEED = 0
@@ -63,6 +72,53 @@ class SampledTable:
     group: str | None = None
     time: str | None = None
     passes: int = 0
+
+    @classmethod
+    def read(
+        cls,
+        X: Rows,
+        given: dict[str, Any],
+        *,
+        tolerance: float | str,
+        group: str | None,
+        time: str | None,
+        ignore: Sequence[str],
+        use: Sequence[str],
+        category: Sequence[str],
+        max_rows: int,
+        passes: int,
+    ) -> Self:
+        """Read rows, with what is ``given`` of each (values, or names of columns), and encode them.
+
+        The other arguments are those of :class:`accord.TableRegressor`.
+        """
+        table, roles = with_roles(X, given, max_rows=max_rows)
+        check_roles(table, group=group, time=time)
+        data = prepare_training(
+            table,
+            target=roles["target"],
+            **{f"{role}_column": roles.get(role) for role in given if role != "target"},
+            ignore=list(dict.fromkeys([*ignore, *([] if group is None else [group])])),
+            use=use,
+            category=category,
+        )
+        data = with_note_on_groups(table, data, group)
+        encoder = TableEncoder(data.schema, random_state=0)
+        features = np.asarray(encoder.fit_transform(data.X, data.y), dtype=np.float64)
+        passes = 0 if table.origin is None else passes
+        return cls(
+            table if passes else table.without_cells(),
+            data,
+            roles,
+            encoder,
+            features,
+            tolerance=tolerance_for(tolerance, data),
+            together=held_together(table, data, group=group, time=time),
+            moments=order_of(table, data, time),
+            group=group,
+            time=time,
+            passes=passes,
+        )
 
     @property
     def key(self) -> str:

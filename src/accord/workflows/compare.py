@@ -18,9 +18,9 @@ from accord.metrics import METRICS, Metric
 from accord.splits import OutlierSplit
 from accord.tables import (
     DecimalMark,
+    TableEncoder,
     TableWriter,
     TrainingData,
-    make_preprocessor,
     prepare_training,
     read_table,
 )
@@ -287,7 +287,7 @@ def _splits(data: TrainingData, n_splits: int, seed: int) -> list[Split]:
     for place in range(n_splits):
         order = np.random.default_rng([seed, place]).permutation(n)
         splits.append(("random", np.sort(order[size:]), np.sort(order[:size])))
-    features = make_preprocessor(data.schema, random_state=seed).fit_transform(data.X, data.y)
+    features = TableEncoder(data.schema, random_state=seed).fit_transform(data.X, data.y)
     outliers = OutlierSplit(n_splits, fraction=max(_TEST_SHARE, 2 / n), random_state=seed)
     return splits + [("unusual", train, test) for train, test in outliers.split(features)]
 
@@ -296,7 +296,7 @@ def _prepared(data: TrainingData, splits: list[Split], seed: int) -> list[Fold]:
     """Features of each split, preprocessed by what its training rows know."""
     folds = []
     for kind, train, test in splits:
-        pipeline = make_preprocessor(data.schema, random_state=seed)
+        pipeline = TableEncoder(data.schema, random_state=seed)
         features = np.asarray(pipeline.fit_transform(data.X.iloc[train], data.y[train]))
         folds.append((kind, train, test, features, pipeline.transform(data.X.iloc[test])))
     return folds

@@ -12,7 +12,7 @@ from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
 from accord._progress import Progress, parts, silent
-from accord._types import Floats, Indices
+from accord._types import Floats
 from accord.tables import DecimalMark, read_table
 from accord.tabular import (
     Assessment,
@@ -22,6 +22,7 @@ from accord.tabular import (
     RowGroup,
     TableRegressor,
     as_floats,
+    held_out_places,
     partial_dependence,
 )
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
@@ -298,7 +299,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         held_out=model.held_out_,
         shifted=model.shifted_,
         use=width,
-        distances=_distances(model)[_judged_rows(model)],
+        distances=_distances(model)[held_out_places(model.engine_.judged_)],
         effects=effects,
         unusual_rows=_most_unusual(model),
         curves=(
@@ -324,18 +325,13 @@ def _order(model: TableRegressor) -> tuple[str, Floats]:
     X = model.training_.X
     for name in named:
         if name in X.columns and X[name].dtype.kind != "O":
-            return str(name), as_floats(X[[name]])[_judged_rows(model), 0]
+            return str(name), as_floats(X[[name]])[held_out_places(model.engine_.judged_), 0]
     return "", model.held_out_.rows.astype(np.float64)
 
 
 def _distances(model: TableRegressor) -> Floats:
     """How far each training row is from the others."""
     return np.asarray(model.engine_.proximity_.distance_leave_one_out(), dtype=np.float64)
-
-
-def _judged_rows(model: TableRegressor) -> Indices:
-    """Places of the held-out rows among the training rows, in their order."""
-    return np.sort(np.concatenate([part.rows for part in model.engine_.judged_]))
 
 
 def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
