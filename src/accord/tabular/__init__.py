@@ -5,7 +5,7 @@ from accord.tabular.card import DistanceCurve, Expectation, ModelCard, make_card
 from accord.tabular.engines import Bounds, Effort
 from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.pictures import Dependence, partial_dependence
-from accord.tabular.profile import TableProfile, as_floats, cell_text, row_hashes
+from accord.tabular.profile import TableProfile, as_floats, cell_text
 from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
 from accord.tabular.roles import groups_of
@@ -31,5 +31,4 @@ __all__ = [
     "make_card",
     "partial_dependence",
     "point_figures",
-    "row_hashes",
 ]

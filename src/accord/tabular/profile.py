@@ -9,7 +9,7 @@ from scipy.special import ndtri
 
 from accord._types import Floats
 from accord._wording import number
-from accord.splits import groups_of_copies
+from accord.splits import groups_of_copies, row_hashes
 from accord.tables import as_numbers
 
 LEVELS = np.linspace(0, 1, 101)
@@ -101,15 +101,6 @@ def as_floats(X: pd.DataFrame) -> Floats:
     for place in dates:
         values[:, place] = as_numbers(X.iloc[:, place].to_numpy(dtype="datetime64[us]"))
     return values
-
-
-def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
-    """A number per row that equal rows share, features and target.
-
-    **Shape**: X (n, d), y (n,) → (n,).
-    """
-    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
-    return np.asarray(hashed, dtype=np.uint64)
 
 
 def remembered_rows(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:

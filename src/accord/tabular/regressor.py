@@ -18,6 +18,7 @@ from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, html_card
 from accord.explanation import Receipts
+from accord.splits import row_hashes
 from accord.tables import (
     Conformed,
     Schema,
@@ -39,7 +40,7 @@ from accord.tabular.engines import (
 )
 from accord.tabular.graph import export_table
 from accord.tabular.pictures import plot_table
-from accord.tabular.profile import TableProfile, remembered_rows, row_hashes, share_remembered
+from accord.tabular.profile import TableProfile, remembered_rows, share_remembered
 from accord.tabular.receipts import table_receipts
 from accord.tabular.roles import as_table, notes_on_splits
 from accord.tabular.stream import SampledTable, all_rows

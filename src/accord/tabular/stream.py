@@ -18,6 +18,7 @@ from accord._code import code_digest
 from accord._progress import Progress
 from accord._types import Floats, Indices
 from accord.portfolio import MoreRows, record_type
+from accord.splits import row_hashes
 from accord.tables import (
     FurtherTraining,
     Records,
@@ -33,7 +34,6 @@ from accord.tables import (
 )
 from accord.tabular.answers import Rows
 from accord.tabular.engines import tolerance_for
-from accord.tabular.profile import row_hashes
 from accord.tabular.roles import (
     check_roles,
     held_together,

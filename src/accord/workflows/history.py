@@ -61,7 +61,7 @@ class MonitoredTable:
 class History:
     """All batches of one model in the order in which they came, and what they say together.
 
-    ``counted`` holds the numbers of the rows that were judged (:func:`accord.tabular.row_hashes`),
+    ``counted`` holds the numbers of the rows that were judged (:func:`accord.splits.row_hashes`),
     eight bytes each, as base64.
     """
 

@@ -20,7 +20,7 @@ from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, json_text, percent
 from accord.distributions import PARTS
-from accord.splits import groups_of_copies
+from accord.splits import groups_of_copies, row_hashes
 from accord.tables import (
     DecimalMark,
     Schema,
@@ -36,7 +36,6 @@ from accord.tabular import (
     Expectation,
     ModelCard,
     TableRegressor,
-    row_hashes,
 )
 from accord.workflows.drift import Drift, measure_drift
 from accord.workflows.evaluate import alike_rows, answers
