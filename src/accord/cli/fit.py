@@ -13,16 +13,6 @@ from accord.cli import options, terminal
 
 # A file with less is most likely too few rows for processes of their own.
 _SMALL_FILE = 10_000
-# Options that name a column, and what messages call it.
-_ROLES = {
-    "group": "group",
-    "time_column": "time",
-    "target": "target",
-    "weight_column": "weight",
-    "tolerance_column": "tolerance",
-    "lower_column": "lower bound",
-    "upper_column": "upper bound",
-}
 
 
 @click.command(short_help="Train a model on a table; write the model and a report.")
@@ -50,16 +40,8 @@ _ROLES = {
     help="Train for about this long: 90s, 5m or 1h.",
 )
 @options.coverage
-@options.column(
-    "--group",
-    about="Rows with the same value belong together (a person, a machine) and are held out "
-    "together, so that the figures are those for new groups.",
-)
-@options.column(
-    "--time",
-    "time_column",
-    about="The time of each row: rows are held out in blocks of time.",
-)
+@options.group
+@options.time
 @click.option(
     "--bounds",
     type=options.bounds,
@@ -183,14 +165,7 @@ def fit(
     """
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
-    terminal.check_columns(
-        table,
-        [(role, settings[name]) for name, role in _ROLES.items()]
-        + [("ignored", name) for name in settings["ignore"]]
-        + [("used", name) for name in (*settings["use"], *settings["category"])],
-        encoding=settings["encoding"],
-        delimiter=settings["delimiter"],
-    )
+    terminal.check_roles(table, settings)
     if not (scheduler or workers or settings["effort"] == "quick") and _is_large(table):
         _start_early()
 

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,17 @@ from accord._wording import json_text, listed_plainly
 
 if TYPE_CHECKING:
     from accord.workflows import Verdict
+
+# Options that name a column, and what messages call it.
+_ROLES = {
+    "group": "group",
+    "time": "time",
+    "target": "target",
+    "weight_column": "weight",
+    "tolerance_column": "tolerance",
+    "lower_column": "lower bound",
+    "upper_column": "upper bound",
+}
 
 
 def _bar(bar: Any) -> "Progress":
@@ -138,6 +149,14 @@ def check_columns(
     for role, name in columns:
         if name is not None and name not in names:
             raise absent_column(name, names, role=role, source=table.name)
+
+
+def check_roles(table: Path, settings: Mapping[str, Any]) -> None:
+    """:func:`check_columns` for all columns that a fit may be told of."""
+    given = [(role, settings.get(name)) for name, role in _ROLES.items()]
+    given += [("ignored", name) for name in settings["ignore"]]
+    given += [("used", name) for name in (*settings["use"], *settings["category"])]
+    check_columns(table, given, encoding=settings["encoding"], delimiter=settings["delimiter"])
 
 
 def say(text: str, *, err: bool = False) -> None:

@@ -1,7 +1,7 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
-from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
+from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts, time_parts
 from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import Blank, Blanks
 from accord.portfolio.regressor import PortfolioRegressor
@@ -24,4 +24,5 @@ __all__ = [
     "outside_of",
     "random_parts",
     "record_type",
+    "time_parts",
 ]

@@ -8,7 +8,8 @@ from accord.tabular.pictures import Dependence, partial_dependence
 from accord.tabular.profile import TableProfile, as_floats, cell_text
 from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
-from accord.tabular.roles import groups_of
+from accord.tabular.roles import groups_of, notes_on_splits
+from accord.tabular.stream import SampledTable
 
 __all__ = [
     "Assessment",
@@ -20,6 +21,7 @@ __all__ = [
     "GuardedRegressor",
     "ModelCard",
     "RowGroup",
+    "SampledTable",
     "TableProfile",
     "TableRegressor",
     "as_floats",
@@ -29,6 +31,7 @@ __all__ = [
     "held_out_places",
     "held_out_receipts",
     "make_card",
+    "notes_on_splits",
     "partial_dependence",
     "point_figures",
 ]

@@ -25,7 +25,6 @@ from accord.tables import (
     check_columns,
     conform,
     input_arrays,
-    suspects,
 )
 from accord.tabular.answers import AnswersRows, Array, Rows
 from accord.tabular.assessment import Assessment, assessed_part
@@ -403,9 +402,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         unseen = [*self.engine_.judged_, self.engine_.shifted_]
         assessed = [assessed_part(data, part, sample.together, self.coverage) for part in unseen]
         self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
-        self.suspects_ = tuple(
-            s for s in suspects(data.X, data.schema) if s.column not in {self.group, self.time}
-        )
+        self.suspects_ = sample.suspects
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
         self.reference_rows_ = data.rows[self.engine_.proximity_.reference_rows_]

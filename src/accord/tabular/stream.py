@@ -23,6 +23,7 @@ from accord.tables import (
     FurtherTraining,
     Records,
     ShuffledRows,
+    Suspect,
     Table,
     TableEncoder,
     TableError,
@@ -31,6 +32,7 @@ from accord.tables import (
     prepare_training,
     read_again,
     sample_note,
+    suspects,
 )
 from accord.tabular.answers import Rows
 from accord.tabular.engines import tolerance_for
@@ -79,14 +81,14 @@ class SampledTable:
         X: Rows,
         given: dict[str, Any],
         *,
-        tolerance: float | str,
+        tolerance: float | str = "choose",
         group: str | None,
         time: str | None,
         ignore: Sequence[str],
         use: Sequence[str],
         category: Sequence[str],
-        max_rows: int,
-        passes: int,
+        max_rows: int | None = None,
+        passes: int = 0,
     ) -> Self:
         """Read rows, with what is ``given`` of each (values, or names of columns), and encode them.
 
@@ -119,6 +121,12 @@ class SampledTable:
             time=time,
             passes=passes,
         )
+
+    @property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """Columns that look like a group or a time, and were not named as that."""
+        found = suspects(self.data.X, self.data.schema)
+        return tuple(each for each in found if each.column not in {self.group, self.time})
 
     @property
     def key(self) -> str:

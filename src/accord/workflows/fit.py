@@ -1,9 +1,9 @@
 """From a table to a model and the evidence about it."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -165,7 +165,7 @@ def fit_table(
     epochs: int | None = None,
     bounds: Bounds | Literal["detect"] | None = "detect",
     group: str | None = None,
-    time_column: str | None = None,
+    time: str | None = None,
     weight_column: str | None = None,
     tolerance_column: str | None = None,
     lower_column: str | None = None,
@@ -176,7 +176,7 @@ def fit_table(
     max_rows: int = 1_000_000,
     passes: int = 1,
     n_jobs: int | None = None,
-    seed: int = 0,
+    random_state: int = 0,
     encoding: str | None = None,
     delimiter: str | None = None,
     decimal: DecimalMark | None = None,
@@ -207,7 +207,7 @@ def fit_table(
             the lower bound if no training value is below it; None sets no bound.
         group: A column whose rows belong together (a person, a machine): they are held out
             together.
-        time_column: A column that orders the rows: they are held out in blocks of time.
+        time: A column that orders the rows: they are held out in blocks of time.
         weight_column: How much each row counts in training.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
@@ -219,14 +219,14 @@ def fit_table(
         passes: How often networks that were chosen on a sample are then trained on all rows.
         n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
             to do for them; None for this one.
-        seed: The same number gives the same model.
+        random_state: The same number gives the same model.
         encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
         checkpoint: For the portfolio, a folder for what is finished, from which the same call goes
             on after it was stopped; removed at the end.
         client: For the portfolio, a Dask client, whose workers train.
     """
-    start = time.perf_counter()
+    start = perf_counter()
     training, explaining = parts(progress or silent, (_TRAIN, _EXPLAIN))
     options = {
         "effort": effort,
@@ -241,18 +241,18 @@ def fit_table(
     }
     unbounded: dict[str, Any] = {"bounds": None} if bounds is None else {}
     model = TableRegressor(
-        **_learning(method, seed, {k: v for k, v in options.items() if v is not None}),
+        **_learning(method, random_state, {k: v for k, v in options.items() if v is not None}),
         **unbounded,
         coverage=coverage,
         group=group,
-        time=time_column,
+        time=time,
         ignore=tuple(ignore),
         use=tuple(use),
         category=tuple(category),
         max_rows=max_rows,
         passes=passes,
         n_jobs=n_jobs,
-        random_state=seed,
+        random_state=random_state,
     )
     model.fit(
         read_table(
@@ -267,7 +267,7 @@ def fit_table(
         checkpoint=checkpoint,
         client=client,
     )
-    return _explained(model, seed=seed, start=start, progress=explaining)
+    return _explained(model, seed=random_state, start=start, progress=explaining)
 
 
 def _learning(method: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
@@ -313,7 +313,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         order=_order(model),
         leaks=leaks,
         notes=(*model.notes_, *leaks.sentences()),
-        seconds=time.perf_counter() - start,
+        seconds=perf_counter() - start,
     )
     progress(1.0, "Explaining")
     return result
