@@ -106,7 +106,7 @@ def test_existing_files_stay_unless_forced(run: Run, table: Path, tmp_path: Path
     (tmp_path / "model.accord").write_text("precious")
     result = run("fit", table, "-t", "price", *QUICK)
     assert result.exit_code == 2
-    assert "model.accord already exists. Pass --force" in one_sentence(result)
+    assert "model.accord already exists. Pass force (--force)" in one_sentence(result)
     assert (tmp_path / "model.accord").read_text() == "precious"
     assert "report.html" not in files(tmp_path)
     assert run("fit", table, "-t", "price", *QUICK, "--force").exit_code == 0
@@ -173,8 +173,8 @@ BAD_TABLES: dict[str, tuple[bytes, int, str]] = {
         b"x,y\n" + b"1,2\n" * 20 + b"1,2,3\n" + b"1,2\n" * 10,
         1,
         "bad.csv cannot be read as a table (CSV parse error: Row #22: Expected 2 columns, got 3: "
-        "1,2,3). Check that every line has the same number of cells, separated by commas, or pass "
-        "--delimiter.",
+        "1,2,3). Check that every line has the same number of cells, separated by commas, or give "
+        "the delimiter.",
     ),
     "a single line": (
         b"<!doctype html><html></html>",
@@ -334,7 +334,7 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     ),
     "half an interval": (
         [*("validate", "t.csv", "--truth", "y", "--mean", "x"), "--lower", "x", "--rule", "exact"],
-        "intervals need both ends, got one. Name --lower and --upper.",
+        "intervals need both ends, got one. Name lower and upper.",
     ),
     "the share asked for": (
         [

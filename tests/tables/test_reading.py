@@ -65,8 +65,8 @@ def test_other_encodings_are_found_and_said(tmp_path: Path, text: str, encoding:
     table = read_table(written(tmp_path, text.encode(encoding)))
     assert table.data.column_names == text.split("\n")[0].split(",")
     assert table.notes == (
-        f"data.csv is not UTF-8 text and was read as {encoding}. If letters look wrong, pass "
-        "--encoding.",
+        f"data.csv is not UTF-8 text and was read as {encoding}. If letters look wrong, give "
+        "its encoding.",
     )
     assert read_table(written(tmp_path, text.encode())).notes == ()
 
@@ -210,7 +210,7 @@ def test_a_parquet_file_cut_in_the_middle(tmp_path: Path) -> None:
 def test_the_named_encoding_is_used(tmp_path: Path) -> None:
     path = written(tmp_path, "naïve\né\n".encode("latin-1"))
     assert read_table(path, encoding="latin-1").data.to_pydict() == {"naïve": ["é"]}
-    with pytest.raises(TableError, match=r"not utf-8 text\. Pass --encoding latin-1"):
+    with pytest.raises(TableError, match=r"not utf-8 text\. Give the encoding latin-1"):
         read_table(path, encoding="utf-8")
     with pytest.raises(OptionError, match="known text encoding"):
         read_table(path, encoding="klingon")

@@ -332,8 +332,7 @@ def _refusal(error: Exception) -> Response:
     """The answer to a request that is not served, or whose rows do not fit."""
     if isinstance(error, Refused):
         return _document({"error": error.message}, status=error.status, headers=error.headers)
-    message = " ".join(str(error).split())
-    return _document({"error": message.replace("--by-name", "by_name=true")}, status=422)
+    return _document({"error": " ".join(str(error).split())}, status=422)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -130,12 +130,12 @@ def _column_notes(name: str, found: Inferred, rows: NDArray[np.int64]) -> list[s
     """What a person should know about how a column is used, or why it is not."""
     shown, notes = quoted(name), []
     if found.column is None:
-        switch = " Pass --use to use it all the same." if found.can_be_used else ""
+        switch = " List it in use (--use) to use it all the same." if found.can_be_used else ""
         return [f"Column {shown} is not used: {found.reason}.{switch}"]
     if found.column.kind == "number" and counts_rows(found.values):
         notes.append(
             f"Column {shown} counts up from row to row and is used as a time. If it is only a row "
-            "number, pass --ignore."
+            "number, list it in ignore (--ignore)."
         )
     if len(found.infinite):
         noun = "infinite value" if len(found.infinite) == 1 else "infinite values"
@@ -249,7 +249,8 @@ def _group(name: str, n_groups: int) -> Suspect:
         name,
         "group",
         f"{quoted(name)} looks like a group ({n_groups:,} values, each in several rows). If new "
-        "rows will come from new groups, pass --group: groups are then held out whole.",
+        "rows will come from new groups, name it as group (--group): groups are then held out "
+        "whole.",
     )
 
 
@@ -257,6 +258,6 @@ def _time(name: str) -> Suspect:
     return Suspect(
         name,
         "time",
-        f"{quoted(name)} looks like a time. If new rows will be later than these, pass --time: "
-        "blocks of time are then held out.",
+        f"{quoted(name)} looks like a time. If new rows will be later than these, name it as time "
+        "(--time): blocks of time are then held out.",
     )

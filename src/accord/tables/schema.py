@@ -406,7 +406,7 @@ def check_columns(
         if moved:
             problems.append(f"{listed(moved)} stand in another order than in training")
     if problems:
-        remedy = "" if missing else " Pass --by-name to match columns by their names alone."
+        remedy = "" if missing else " Pass by_name (--by-name) to match by names alone."
         remedy = remedy or " Correct the header, or add the columns."
         raise TableError(f"{source} does not fit the model: {'; '.join(problems)}.{remedy}")
 

@@ -387,7 +387,7 @@ def _copies(X: pd.DataFrame, y: Floats, target: str) -> list[str]:
     )
     return [
         f"{listed(copies)} {follow} {quoted(target)} almost exactly. If {is_it} not known when you "
-        f"predict, leave {it} out with --ignore."
+        f"predict, list {it} in ignore (--ignore)."
     ]
 
 

@@ -57,7 +57,7 @@ class Leaks:
         """What to look into; nothing if nothing is suspected."""
         found = [
             f"{quoted(name)} alone explains {percent(self.alone[name])} of the target's variance. "
-            "Is it known before the target is? If not, leave it out with --ignore."
+            "Is it known before the target is? If not, list it in ignore (--ignore)."
             for name in self.suspected
         ]
         if self.copies:

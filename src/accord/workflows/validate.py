@@ -128,7 +128,7 @@ def validate_predictions(
     """
     agreed = _rule(rule)
     if (lower is None) != (upper is None):
-        raise OptionError("intervals need both ends, got one. Name --lower and --upper.")
+        raise OptionError("intervals need both ends, got one. Name lower and upper.")
     source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
     roles = {"truth": truth, "mean": mean, "std": std, "lower": lower, "upper": upper}
     columns, rows = _columns(source, {k: v for k, v in roles.items() if v is not None})
@@ -212,7 +212,7 @@ def _positive(deviation: Floats, name: str | None) -> Floats:
     if len(wrong):
         raise TableError(
             f"standard deviations must be positive, but column {quoted(name)} holds {wrong[0]:g}. "
-            "Correct it, or leave --std out for predictions without uncertainty."
+            "Correct it, or leave std out for predictions without uncertainty."
         )
     return deviation
 
