@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accord._version import __version__
-from accord._wording import json_text
+from accord._wording import byte_size, json_text
 from accord.service.bodies import (
     MEDIA,
     BodyFormat,
@@ -131,8 +131,7 @@ class Gate:
 
 
 def too_large(limit: int) -> Refused:
-    shown = f"{limit / 2**20:.3g} MB" if limit >= 2**20 else f"{limit:,} bytes"
-    return Refused(413, f"the body may have at most {shown}. Send fewer rows at a time.")
+    return Refused(413, f"the body may have at most {byte_size(limit)}. Send fewer rows at a time.")
 
 
 def _is_plain_post(scope: Scope) -> bool:

@@ -22,7 +22,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
 from accord._files import quoted
-from accord._wording import number
+from accord._wording import listed, number
 from accord.service.limits import Refused, too_many_rows
 from accord.tables import (
     CellKind,
@@ -32,7 +32,6 @@ from accord.tables import (
     TableError,
     check_columns,
     check_names,
-    listed,
     parse_csv,
 )
 from accord.tabular import TableProfile

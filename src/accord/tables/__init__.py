@@ -17,7 +17,7 @@ from accord.tables.files import (
     refuse_unknown_suffix,
 )
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
-from accord.tables.problems import TableError, absent_column, check_names, listed, near_matches
+from accord.tables.problems import TableError, absent_column, check_names
 from accord.tables.sampling import sample_note
 from accord.tables.schema import (
     Column,
@@ -71,8 +71,6 @@ __all__ = [
     "file_sha256",
     "guard_formulas",
     "input_arrays",
-    "listed",
-    "near_matches",
     "number_column",
     "open_table",
     "parse_csv",

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Indices
-from accord._wording import count
+from accord._wording import count, listed
 from accord.tables.cells import CellFormat
 from accord.tables.detection import detect
 from accord.tables.files import Table
-from accord.tables.problems import TableError, listed
+from accord.tables.problems import TableError
 from accord.tables.schema import Column, Inferred, Schema, as_numbers, counts_rows, infer_column
 
 Role = Literal["group", "time"]

@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from accord._files import STANDARD_STREAM, OptionError, printable, quoted
+from accord._wording import listed
 from accord.tables.cells import DecimalMark, is_text
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark
-from accord.tables.problems import TableError, check_names, listed, reason
+from accord.tables.problems import TableError, check_names, reason
 from accord.tables.sampling import sample_note, sampled
 
 FileFormat = Literal["csv", "parquet"]

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from accord._files import quoted
 from accord._types import Bools, Floats
-from accord._wording import count
+from accord._wording import count, listed, near_matches
 from accord.tables.cells import CellFormat, CellKind, DecimalMark, UnreadableCells, convert
 from accord.tables.detection import detect
-from accord.tables.problems import TableError, listed, near_matches
+from accord.tables.problems import TableError
 
 # A text column with more distinct values than this share of its rows names rows, not groups.
 _IDENTIFIER_SHARE = 0.5

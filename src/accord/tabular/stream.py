@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from accord._code import code_digest
 from accord._progress import Progress
 from accord._types import Floats, Indices
+from accord._wording import byte_size
 from accord.portfolio import MoreRows, record_type
 from accord.splits import row_hashes
 from accord.tables import (
@@ -184,7 +185,7 @@ def _no_room(folder: Path, needed: int) -> str:
         return ""
     return (
         f"Networks were trained on the sample alone: a shuffled copy of all rows takes "
-        f"{needed / 2**30:.1f} GB, for which there is no room in {place}."
+        f"{byte_size(needed)}, for which there is no room in {place}."
     )
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from accord._files import OptionError, quoted
 from accord._types import Floats
+from accord._wording import listed, near_matches
 from accord.agreement import parse_rule
 from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators import (
@@ -25,7 +26,6 @@ from accord.estimators import (
     check_tolerance,
 )
 from accord.portfolio import PortfolioRegressor
-from accord.tables import listed, near_matches
 
 # A method that states no uncertainty at all would have no likelihood.
 _SMALLEST_SHARE = 1e-6

@@ -15,6 +15,7 @@ from accord import persistence
 from accord._files import OptionError, atomic_output, check_inputs, check_output, quoted
 from accord._progress import Progress, silent
 from accord._types import Bools
+from accord._wording import listed
 from accord.distributions import PARTS, Distribution
 from accord.tables import (
     Schema,
@@ -25,7 +26,6 @@ from accord.tables import (
     absent_column,
     check_columns,
     conform,
-    listed,
     open_table,
     refuse_unknown_suffix,
 )
