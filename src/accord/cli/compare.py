@@ -66,7 +66,8 @@ def compare(
     pages = [] if no_report else terminal.with_document(report)
     wanted = pages + ([output] if output is not None else [])
     terminal.check_files([table], wanted, force=force)
-    terminal.check_roles(table, settings)
+    file = terminal.file_of(table, settings)
+    terminal.check_roles(file, settings)
 
     from accord._files import atomic_outputs
     from accord.report import compare_report
@@ -81,7 +82,7 @@ def compare(
         terminal.progress(quiet=quiet) as progress,
     ):
         result = compare_methods(
-            table,
+            file,
             n_splits=splits,
             methods=methods or None,
             progress=progress,

@@ -165,7 +165,8 @@ def fit(
     """
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
-    terminal.check_roles(table, settings)
+    file = terminal.file_of(table, settings)
+    terminal.check_roles(file, settings)
     if not (scheduler or workers or settings["effort"] == "quick") and _is_large(table):
         _start_early()
 
@@ -187,7 +188,7 @@ def fit(
         terminal.progress(quiet=quiet) as progress,
     ):
         result = fit_table(
-            table, n_jobs=-1, progress=progress, checkpoint=kept, client=client, **settings
+            file, n_jobs=-1, progress=progress, checkpoint=kept, client=client, **settings
         )
     page = "" if no_report else fit_report(result)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:

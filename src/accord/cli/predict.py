@@ -82,12 +82,13 @@ def predict(
     from accord.work import connected
     from accord.workflows import predict_table
 
+    file = terminal.file_of(table, settings)
     with (
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,
     ):
         result = predict_table(
-            model, table, output=output, force=force, progress=progress, client=client, **settings
+            model, file, output=output, force=force, progress=progress, client=client, **settings
         )
     if as_json:
         terminal.print_json(result.to_json())

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 from accord._checks import check_probability
 from accord._types import Floats
 from accord.distributions import PARTS, Distribution
-from accord.tables import ArrowFrame, Table
+from accord.tables import ArrowFrame, Table, TableFile
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
-Unframed: TypeAlias = Array | Sequence[Any] | Table | str | Path
+Unframed: TypeAlias = Array | Sequence[Any] | Table | TableFile | str | Path
 Rows: TypeAlias = pd.DataFrame | ArrowFrame | Unframed
 F = TypeVar("F", bound=ArrowFrame)
 

@@ -157,7 +157,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
         Args:
             X: A DataFrame, an array, or the path of a CSV or Parquet file or of a folder of Parquet
-                files.
+                files; an :class:`accord.tables.TableFile` says how a CSV file is written.
             y: The name of the target column, or the targets.
             sample_weight: How much each row counts in training and in choosing and calibrating
                 models; a column name or values. Intervals, and the figures of held-out rows, count

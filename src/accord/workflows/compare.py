@@ -7,7 +7,6 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from accord._progress import Progress, parts, silent
@@ -18,8 +17,8 @@ from accord.metrics import METRICS, Metric
 from accord.portfolio import random_parts, time_parts
 from accord.splits import OutlierSplit
 from accord.tables import (
-    DecimalMark,
     TableEncoder,
+    TableSource,
     TableWriter,
     TrainingData,
     read_table,
@@ -202,7 +201,7 @@ def _typical(scores: Sequence[MethodScore], metric: Metric) -> float | None:
 
 
 def compare_methods(
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     target: str,
     n_splits: int = 3,
@@ -214,9 +213,6 @@ def compare_methods(
     category: Sequence[str] = (),
     coverage: float = 0.95,
     random_state: int = 0,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
     client: "Client | None" = None,
 ) -> CompareResult:
@@ -240,7 +236,6 @@ def compare_methods(
         category: Columns of numbers that are names of kinds, such as postcodes or machine types.
         coverage: Share of the values that intervals should contain.
         random_state: The same number gives the same splits and models.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
         client: A Dask client, whose workers train, each a method at a time.
     """
@@ -249,7 +244,7 @@ def compare_methods(
     chosen = _chosen(methods)
     present = [method for method in chosen if method.installed]
     progress(0.0, "Reading")
-    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    source = read_table(table)
     sample = SampledTable.read(
         source,
         {"target": target},

@@ -16,10 +16,10 @@ from accord._wording import count, percent
 from accord.distributions import Distribution
 from accord.splits import groups_of_copies
 from accord.tables import (
-    DecimalMark,
     Schema,
     Table,
     TableError,
+    TableSource,
     absent_column,
     conform,
     number_column,
@@ -65,14 +65,11 @@ class EvaluateResult:
 
 def evaluate_table(
     model: str | Path | TableRegressor,
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     coverage: float | None = None,
     by_name: bool = False,
     strict: bool = False,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> EvaluateResult:
     """Compare a model's predictions with the target column of a table.
@@ -84,7 +81,6 @@ def evaluate_table(
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
         strict: Infinite and extreme values and unknown categories are refused; they are flagged
             otherwise.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
@@ -92,7 +88,7 @@ def evaluate_table(
     reading(0.0, "Reading")
     model = load_model(model)
     schema, card = model.schema_, model.card_
-    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    source = read_table(table)
     y = _observed(source, schema)
     X, surprises, unlike = conform(
         source.data, schema, source=source.name, by_name=by_name, strict=strict

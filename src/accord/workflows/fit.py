@@ -7,13 +7,12 @@ from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
 from accord._progress import Progress, parts, silent
 from accord._types import Floats
-from accord.tables import DecimalMark, read_table
+from accord.tables import TableSource, read_table
 from accord.tabular import (
     Assessment,
     Bounds,
@@ -150,7 +149,7 @@ class FitResult:
 
 
 def fit_table(
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     target: str,
     method: str = "portfolio",
@@ -177,9 +176,6 @@ def fit_table(
     passes: int = 1,
     n_jobs: int | None = None,
     random_state: int = 0,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
     checkpoint: "str | Path | Checkpoint | None" = None,
     client: "Client | None" = None,
@@ -220,7 +216,6 @@ def fit_table(
         n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
             to do for them; None for this one.
         random_state: The same number gives the same model.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
         checkpoint: For the portfolio, a folder for what is finished, from which the same call goes
             on after it was stopped; removed at the end.
@@ -255,9 +250,7 @@ def fit_table(
         random_state=random_state,
     )
     model.fit(
-        read_table(
-            table, encoding=encoding, delimiter=delimiter, decimal=decimal, max_rows=max_rows
-        ),
+        read_table(table, max_rows=max_rows),
         target,
         sample_weight=weight_column,
         y_tolerance=tolerance_column,

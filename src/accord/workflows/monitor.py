@@ -22,9 +22,9 @@ from accord._wording import count, json_text, percent
 from accord.distributions import PARTS
 from accord.splits import groups_of_copies, row_hashes
 from accord.tables import (
-    DecimalMark,
     Schema,
     Table,
+    TableSource,
     TableWriter,
     conform,
     number_column,
@@ -144,15 +144,12 @@ class MonitorResult:
 
 def monitor_table(
     model: str | Path | TableRegressor,
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     state: str | Path | None = None,
     label_rows: int = 20,
     by_name: bool = False,
     strict: bool = False,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> MonitorResult:
     """Show new rows to a model: how unlike they are, what to expect, and whether it came true.
@@ -167,7 +164,6 @@ def monitor_table(
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
         strict: Infinite and extreme values and unknown categories are refused; they are flagged
             otherwise.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
@@ -176,7 +172,7 @@ def monitor_table(
     model = load_model(model)
     known_as, place = _fingerprint(model.card_), _checked_state(state)
     _history(place, model, known_as)  # a state that does not fit is refused before any work
-    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    source = read_table(table)
     X, surprises, unlike = conform(
         source.data, model.schema_, source=source.name, by_name=by_name, strict=strict
     )

@@ -21,9 +21,11 @@ from accord.tables import (
     Schema,
     Surprises,
     TableError,
+    TableFile,
     TableStream,
     TableWriter,
     absent_column,
+    as_file,
     check_columns,
     conform,
     open_table,
@@ -83,7 +85,7 @@ def load_model(model: str | Path | TableRegressor) -> TableRegressor:
 
 def predict_table(
     model: str | Path | TableRegressor,
-    table: str | Path,
+    table: str | Path | TableFile,
     *,
     output: str | Path,
     coverages: Sequence[float] = (),
@@ -92,8 +94,6 @@ def predict_table(
     strict: bool = False,
     explain: bool = False,
     explain_row: int | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
     client: "Client | None" = None,
@@ -116,14 +116,14 @@ def predict_table(
         explain: Adds columns that say where the width of each row comes from (those of
             :meth:`accord.explanation.Receipts.to_frame`).
         explain_row: A row number from 1, whose receipt is put into the result, in words.
-        encoding, delimiter: Of a CSV file; detected unless given.
         force: Replace an output that exists.
         progress: Called with the share of the work that is done.
         client: A Dask client, whose workers predict the batches, which are read and written here.
     """
     start = time.perf_counter()
     progress = progress or silent
-    files = [table] if isinstance(model, TableRegressor) else [model, table]
+    path = as_file(table).path
+    files = [path] if isinstance(model, TableRegressor) else [model, path]
     check_inputs(files)
     output = check_output(refuse_unknown_suffix(output), inputs=files, force=force)
     model = load_model(model)
@@ -135,8 +135,6 @@ def predict_table(
     receipt: str | None = None
     opened = open_table(
         table,
-        encoding=encoding,
-        delimiter=delimiter,
         batch_rows=max(64, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(needed)))),
         columns=needed,
     )
