@@ -123,7 +123,9 @@ def test_few_groups_make_few_splits(visits: pd.DataFrame) -> None:
     halves = visits.assign(half=np.where(visits["day"] < 60, "first", "second"))
     found = compare_methods(halves, target="dose", group="half", methods=[method])
     assert found.n_splits == 2
-    assert "2 splits of each kind: the rows form too few groups for 3." in found.notes
+    assert "2 splits of each kind: for 3, the rows or their groups are too few." in found.notes
+    crowded = compare_methods(halves.head(30), target="dose", n_splits=20, methods=[method])
+    assert crowded.n_splits == 15
 
 
 def test_columns_are_read_as_in_a_fit(visits: pd.DataFrame) -> None:

@@ -219,8 +219,9 @@ def compare_methods(
     """Train every method on the same random splits and on as many outlier splits.
 
     Random splits hold out what :func:`fit_table` holds out together: groups, stretches of time, or
-    copies of a row. All see the same preprocessed features; each is trained with the settings that
-    its ``about`` names. A method that fails is reported as such, and the others are kept.
+    copies of a row; the methods themselves are not told of them. All see the same preprocessed
+    features; each is trained with the settings that its ``about`` names. A method that fails is
+    reported as such, and the others are kept.
 
     Args:
         table: File or DataFrame with the target among its columns.
@@ -301,12 +302,12 @@ def _splits(sample: SampledTable, n_splits: int, seed: int) -> list[Split]:
 
     They are fewer than asked for where the rows form fewer groups.
     """
-    n_parts = max(n_splits, round(1 / _TEST_SHARE))
+    n_parts = min(max(n_splits, round(1 / _TEST_SHARE)), len(sample.data.y) // 2)
     if sample.moments is not None:
         parts = time_parts(sample.moments, n_parts)
     else:
-        together = np.arange(len(sample.data.y)) if sample.together is None else sample.together
-        parts = random_parts(together, n_parts, seed=seed)
+        assert sample.together is not None, "rows have an order or are held together"
+        parts = random_parts(sample.together, n_parts, seed=seed)
     parts = [part for part in parts if len(part.test) > 1]
     chosen = np.random.default_rng(seed).permutation(len(parts))[:n_splits]
     splits: list[Split] = [("random", parts[own].train, parts[own].test) for own in chosen]
@@ -317,7 +318,8 @@ def _splits(sample: SampledTable, n_splits: int, seed: int) -> list[Split]:
 def _fewer(n_splits: int, wanted: int) -> list[str]:
     if n_splits == wanted:
         return []
-    return [f"{count(n_splits, 'split')} of each kind: the rows form too few groups for {wanted}."]
+    made = count(n_splits, "split")
+    return [f"{made} of each kind: for {wanted}, the rows or their groups are too few."]
 
 
 def _prepared(data: TrainingData, splits: list[Split], seed: int) -> list[Fold]:
