@@ -51,7 +51,7 @@ def speed(folder: Path, n: int) -> None:
     from accord.portfolio.recipes import recipes_for
     from accord.portfolio.streamed import FoldedStream
     from accord.portfolio.targets import TargetScale
-    from accord.tables import make_preprocessor, prepare_training, read_table
+    from accord.tables import TableEncoder, prepare_training, read_table
     from accord.tabular.stream import SampledTable, all_rows
 
     torch.set_num_threads(1)
@@ -59,7 +59,7 @@ def speed(folder: Path, n: int) -> None:
     write(path, n)
     table = read_table(path, max_rows=SAMPLE)
     data = prepare_training(table, target="y")
-    encoder = make_preprocessor(data.schema, random_state=0)
+    encoder = TableEncoder(data.schema, random_state=0)
     x = encoder.fit_transform(data.X, data.y)
     rows = TrainingTable.of(x, data.y, np.ones(len(x)), {})
     parts = held_out_parts(x, data.y, rows.measured, seed=0)

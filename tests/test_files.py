@@ -53,7 +53,10 @@ def test_nothing_is_left_of_a_failure(tmp_path: Path, error: type[BaseException]
 def test_an_existing_file_is_replaced_only_by_force(tmp_path: Path) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(OptionError, match=r"already exists\. Pass --force"), atomic_output(path):
+    with (
+        pytest.raises(OptionError, match=r"already exists\. Pass force \(--force\)"),
+        atomic_output(path),
+    ):
         pass
     assert path.read_text() == "old"
     write_whole(path, "new")

@@ -114,7 +114,9 @@ def check_output(
             "or - for standard output."
         )
     if target.exists() and not force:
-        raise OptionError(f"{shown} already exists. Pass --force to replace it, or another name.")
+        raise OptionError(
+            f"{shown} already exists. Pass force (--force) to replace it, or another name."
+        )
     _check_folder(target.parent)
     return path
 
@@ -346,7 +348,7 @@ def _link(part: Path, target: Path) -> None:
         os.link(part, target)  # unlike a rename, fails if somebody made the file in the meantime
     except FileExistsError:
         raise OptionError(
-            f"{_shown(target)} was created meanwhile. Pass --force to replace it."
+            f"{_shown(target)} was created meanwhile. Pass force (--force) to replace it."
         ) from None
     except OSError:  # a file system without hard links
         part.replace(target)

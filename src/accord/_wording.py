@@ -3,8 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from difflib import get_close_matches
 from typing import Any, Literal
+
+from accord._files import quoted
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -124,6 +127,43 @@ def listed_plainly(names: Sequence[str]) -> str:
     ('a', 'a, b and c')
     """
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def listed(names: Iterable[object], *, limit: int = 5) -> str:
+    """Quoted names in a row, the surplus counted.
+
+    >>> listed(["a", "b", "c"]), listed(range(9), limit=2)
+    ("'a', 'b' and 'c'", "'0', '1' and 7 more")
+    """
+    shown = [quoted(name) for name in names]
+    if len(shown) > limit:
+        shown = [*shown[:limit], f"{len(shown) - limit} more"]
+    return listed_plainly(shown)
+
+
+def near_matches(name: str, names: Sequence[str], *, limit: int = 3) -> list[str]:
+    """The names most like ``name``, letter case and outer spaces aside.
+
+    >>> near_matches("Prize", ["id", "price", "area"])
+    ['price']
+    """
+    plain: dict[str, str] = {}
+    for candidate in names:
+        plain.setdefault(candidate.strip().casefold(), candidate)
+    found = get_close_matches(name.strip().casefold(), list(plain), n=limit, cutoff=0.7)
+    return [plain[match] for match in found]
+
+
+def byte_size(n_bytes: int) -> str:
+    """How much room something takes.
+
+    >>> byte_size(2_000), byte_size(32 << 20), byte_size(1_500_000_000)
+    ('2,000 bytes', '32 MB', '1.4 GB')
+    """
+    for power, unit in ((30, "GB"), (20, "MB")):
+        if n_bytes >= 1 << power:
+            return f"{number(n_bytes / (1 << power))} {unit}"
+    return count(n_bytes, "byte")
 
 
 def duration(seconds: float) -> str:

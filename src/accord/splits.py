@@ -6,18 +6,21 @@ or *beyond* them (:func:`tail_split`), that are of another *kind* (:func:`cluste
 :func:`group_split`) or *later* (:func:`time_split`). Each is a function that gives one
 ``(train, test)`` pair of sorted row numbers; the first three are scikit-learn splitters for
 :func:`~sklearn.model_selection.cross_val_score`, too. :func:`groups_of_copies` finds rows that
-have to stay together.
+have to stay together, by :func:`row_hashes`.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from accord._checks import RandomState, check_choice, check_count, drawn_seeds, sklearn_seed
 from accord._types import Floats, Indices
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = [
     "GapSplit",
@@ -28,6 +31,7 @@ __all__ = [
     "group_split",
     "groups_of_copies",
     "outlier_split",
+    "row_hashes",
     "standard_splits",
     "tail_split",
     "time_split",
@@ -333,9 +337,18 @@ def _alike_in_frame(X: Any, y: Floats) -> Indices:
     """Rows numbered by their first copy."""
     import pandas as pd
 
-    columns = [X.reset_index(drop=True), pd.Series(y, name="target of the rows")]
-    hashes = pd.util.hash_pandas_object(pd.concat(columns, axis=1), index=False)
-    return np.asarray(pd.factorize(hashes)[0], dtype=np.intp)
+    return np.asarray(pd.factorize(row_hashes(X, y))[0], dtype=np.intp)
+
+
+def row_hashes(X: "pd.DataFrame", y: Floats) -> NDArray[np.uint64]:
+    """A number per row that equal rows share, features and target.
+
+    **Shape**: X (N, d), y (N,) → (N,).
+    """
+    import pandas as pd
+
+    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
+    return np.asarray(hashed, dtype=np.uint64)
 
 
 def _alike_in_array(X: ArrayLike, y: Floats) -> Indices:

@@ -106,7 +106,7 @@ def test_existing_files_stay_unless_forced(run: Run, table: Path, tmp_path: Path
     (tmp_path / "model.accord").write_text("precious")
     result = run("fit", table, "-t", "price", *QUICK)
     assert result.exit_code == 2
-    assert "model.accord already exists. Pass --force" in one_sentence(result)
+    assert "model.accord already exists. Pass force (--force)" in one_sentence(result)
     assert (tmp_path / "model.accord").read_text() == "precious"
     assert "report.html" not in files(tmp_path)
     assert run("fit", table, "-t", "price", *QUICK, "--force").exit_code == 0
@@ -173,8 +173,8 @@ BAD_TABLES: dict[str, tuple[bytes, int, str]] = {
         b"x,y\n" + b"1,2\n" * 20 + b"1,2,3\n" + b"1,2\n" * 10,
         1,
         "bad.csv cannot be read as a table (CSV parse error: Row #22: Expected 2 columns, got 3: "
-        "1,2,3). Check that every line has the same number of cells, separated by commas, or pass "
-        "--delimiter.",
+        "1,2,3). Check that every line has the same number of cells, separated by commas, or give "
+        "the delimiter.",
     ),
     "a single line": (
         b"<!doctype html><html></html>",
@@ -268,8 +268,8 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     ),
     "tolerance": (
         ["fit", "t.csv", "-t", "y", "--tolerance", "wide"],
-        "tolerance must be a number in target units, a percentage of the target's range or "
-        "'choose', got 'wide'. Write 0.5, 1% or choose.",
+        "tolerance must be a number in target units, a percentage of the targets' range such as "
+        "'1%', or 'choose', got 'wide'.",
     ),
     "bounds": (
         ["fit", "t.csv", "-t", "y", "--bounds", "5,1"],
@@ -334,7 +334,7 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     ),
     "half an interval": (
         [*("validate", "t.csv", "--truth", "y", "--mean", "x"), "--lower", "x", "--rule", "exact"],
-        "intervals need both ends, got one. Name --lower and --upper.",
+        "intervals need both ends, got one. Name lower and upper.",
     ),
     "the share asked for": (
         [
@@ -412,6 +412,20 @@ def test_a_cluster_is_for_units_that_do_not_need_each_other(run: Run, table: Pat
     result = run("fit", table, "-t", "price", "--workers", "2", "--scheduler", "tcp://10.0.0.5:1")
     assert result.exit_code == 2
     assert "Give one of --scheduler and --workers" in one_sentence(result)
+
+
+def test_the_portfolio_is_known_however_it_is_written(
+    run: Run, table: Path, fitted: FitResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given: dict[str, Any] = {}
+    monkeypatch.setattr(
+        "accord.workflows.fit_table", lambda *_, **settings: given.update(settings) or fitted
+    )
+    named = ("--method", "Portfolio", "--tolerance", "0.5", "--workers", "1")
+    assert run("fit", table, "-t", "price", *named).exit_code == 0
+    assert given["client"] is not None
+    assert given["checkpoint"] is not None
+    assert given["tolerance"] == 0.5
 
 
 def test_paths_that_cannot_be_written_fail_before_training(run: Run, table: Path) -> None:

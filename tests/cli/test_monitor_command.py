@@ -58,7 +58,7 @@ def test_a_week(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     [
         (["new.csv", "--state", "new.csv"], "which must not be overwritten"),
         (["new.csv", "--state", "model.accord"], "which must not be overwritten"),
-        (["new.csv", "--state", "monday.csv"], "must be a file that 'accord monitor' wrote"),
+        (["new.csv", "--state", "monday.csv"], "must be a file that monitoring wrote"),
         (["absent.csv"], "does not exist"),
         (["new.csv", "--report", "r.json"], "HTML page"),
         (["new.csv", "--label-first", "ask.xlsx"], "xlsx"),

@@ -75,7 +75,7 @@ def test_a_fit_that_was_killed_goes_on_to_the_same_bits(
     killed.wait()
     assert not (tmp_path / "model.accord").exists()
     again = subprocess.run(fit, cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert "a run that was stopped" in again.stderr
+    assert "Used again from a stopped run" in again.stderr
     assert not kept.exists()
     whole = [*fit, "-q", "--no-resume", "-o", "whole.accord"]
     subprocess.run(whole, cwd=tmp_path, check=True)

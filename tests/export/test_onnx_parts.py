@@ -15,10 +15,10 @@ from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, Ridg
 from accord.portfolio.ridge import RidgeModel
 from accord.portfolio.targets import ScaledRows
 from accord.tables import (
+    TableEncoder,
     TableInputs,
     conform,
     input_arrays,
-    make_preprocessor,
     prepare_training,
     read_table,
 )
@@ -126,7 +126,7 @@ def table(n: int) -> pd.DataFrame:
 def test_features_of_a_table(tmp_path) -> None:
     """Dates before and after 1970, leap days, gaps, rare and unknown categories."""
     data = prepare_training(read_table(table(400)), target="price")
-    encoder = make_preprocessor(data.schema, random_state=0).fit(data.X, data.y)
+    encoder = TableEncoder(data.schema, random_state=0).fit(data.X, data.y)
     new = table(100)
     leap = ["2000-02-29 12:00", "1968-02-29", "1900-12-31 23:59:59", "2100-03-01", "1970-01-01"]
     new.loc[:4, "sold"] = pd.to_datetime(leap, format="ISO8601")
@@ -134,7 +134,7 @@ def test_features_of_a_table(tmp_path) -> None:
     new.loc[6:8, "street"] = "nowhere"
     graph = Graph()
     features = state(encoder, TableInputs.of(graph, data.schema))
-    graph.output("features", features, np.float64, width=encoder.n_features)
+    graph.output("features", features, np.float64, width=len(encoder.kept_))
     write(graph, tmp_path / "t.onnx", metadata={})
     source = read_table(new)
     found = answers(tmp_path / "t.onnx", input_arrays(source.data, data.schema))["features"]

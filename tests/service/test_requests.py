@@ -69,7 +69,7 @@ def test_columns_by_name(service: Service, rows: Records, houses: pd.DataFrame) 
     )
     assert [reply.status for reply in replies] == [200, 200, 422]
     assert "another order than in training" in replies[2].error
-    assert "by_name=true" in replies[2].error
+    assert "by_name (--by-name)" in replies[2].error
 
 
 def test_options_are_checked(service: Service, rows: Records) -> None:

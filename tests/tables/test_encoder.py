@@ -15,7 +15,6 @@ from accord.tables import (
     Schema,
     TableEncoder,
     conform,
-    make_preprocessor,
     prepare_training,
     read_table,
 )
@@ -49,7 +48,7 @@ def encoder_of(frame: pd.DataFrame, kind: Any, categories: tuple[str, ...] = ())
 
 def test_the_matrix_is_finite_whatever_comes(frame: pd.DataFrame) -> None:
     data = prepared(frame)
-    encoder = make_preprocessor(data.schema, random_state=0)
+    encoder = TableEncoder(data.schema, random_state=0)
     matrix = encoder.fit_transform(data.X, data.y)
     assert matrix.dtype == np.float64
     assert np.isfinite(matrix).all()
@@ -69,15 +68,15 @@ def test_the_matrix_is_finite_whatever_comes(frame: pd.DataFrame) -> None:
 
 def test_new_rows_get_what_equal_training_rows_got(frame: pd.DataFrame) -> None:
     data = prepared(frame, ignore=["street"])  # whose training rows are encoded by the others
-    encoder = make_preprocessor(data.schema)
+    encoder = TableEncoder(data.schema)
     np.testing.assert_array_equal(encoder.fit_transform(data.X, data.y), encoder.transform(data.X))
 
 
 def test_every_feature_names_its_column(frame: pd.DataFrame) -> None:
     data = prepared(frame)
-    encoder = make_preprocessor(data.schema).fit(data.X, data.y)
+    encoder = TableEncoder(data.schema).fit(data.X, data.y)
     names, labels = encoder.feature_names(), encoder.feature_labels()
-    assert len(names) == len(labels) == encoder.n_features == encoder.transform(data.X).shape[1]
+    assert len(names) == len(labels) == encoder.transform(data.X).shape[1]
     assert set(names) == set(data.schema.names)
     assert {"size", "size is missing", "town = Ulm", "town is missing"} <= set(labels)
     for place, name in enumerate(names):  # a changed column changes its own features only
@@ -178,7 +177,7 @@ def test_constant_columns_are_left_out() -> None:
 def test_the_same_seed_gives_the_same_numbers(frame: pd.DataFrame) -> None:
     data = prepared(frame)
     one, same, other = (
-        make_preprocessor(data.schema, random_state=seed).fit_transform(data.X, data.y)
+        TableEncoder(data.schema, random_state=seed).fit_transform(data.X, data.y)
         for seed in (1, 1, 2)
     )
     np.testing.assert_array_equal(one, same)
@@ -187,7 +186,7 @@ def test_the_same_seed_gives_the_same_numbers(frame: pd.DataFrame) -> None:
 
 def test_it_is_saved_as_plain_numbers(frame: pd.DataFrame, tmp_path: Path) -> None:
     data = prepared(frame)
-    encoder = make_preprocessor(data.schema, random_state=0).fit(data.X, data.y)
+    encoder = TableEncoder(data.schema, random_state=0).fit(data.X, data.y)
     save(encoder, tmp_path / "encoder.accord")
     loaded = accord.load(tmp_path / "encoder.accord", TableEncoder)
     np.testing.assert_array_equal(loaded.transform(data.X), encoder.transform(data.X))
@@ -200,7 +199,7 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     wide = pd.DataFrame(rng.normal(size=(30, 10_000)).round(3)).add_prefix("x")
     wide.assign(price=rng.normal(size=30)).to_csv(tmp_path / "wide.csv", index=False)
     data = prepare_training(read_table(tmp_path / "wide.csv"), target="price")
-    assert make_preprocessor(data.schema).fit_transform(data.X, data.y).shape == (30, 10_000)
+    assert TableEncoder(data.schema).fit_transform(data.X, data.y).shape == (30, 10_000)
 
 
 def test_unknown_categories_are_named_by_their_features() -> None:
@@ -213,7 +212,7 @@ def test_unknown_categories_are_named_by_their_features() -> None:
     )
     table = frame.assign(y=np.arange(60.0) % 25)
     data = prepare_training(read_table(table), target="y")
-    encoder = make_preprocessor(data.schema, random_state=0).fit(data.X, data.y)
+    encoder = TableEncoder(data.schema, random_state=0).fit(data.X, data.y)
     unknown = encoder.transform(data.X.assign(town="Rome", street="new"))
     labels = encoder.feature_labels()
     *_, (town, of_town), (street, of_street) = encoder.blanks()

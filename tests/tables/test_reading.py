@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from accord._files import OptionError
-from accord.tables import TableError, open_table, read_header, read_table
+from accord.tables import TableError, TableFile, open_table, read_header, read_table
 from accord.tables.cells import cleaned
 
 
@@ -65,8 +65,8 @@ def test_other_encodings_are_found_and_said(tmp_path: Path, text: str, encoding:
     table = read_table(written(tmp_path, text.encode(encoding)))
     assert table.data.column_names == text.split("\n")[0].split(",")
     assert table.notes == (
-        f"data.csv is not UTF-8 text and was read as {encoding}. If letters look wrong, pass "
-        "--encoding.",
+        f"data.csv is not UTF-8 text and was read as {encoding}. If letters look wrong, give "
+        "its encoding.",
     )
     assert read_table(written(tmp_path, text.encode())).notes == ()
 
@@ -90,10 +90,10 @@ def test_the_separator_may_be_given(
     tmp_path: Path, content: bytes, delimiter: str, columns: list[str]
 ) -> None:
     path = written(tmp_path, content)
-    assert read_table(path, delimiter=delimiter).data.column_names == columns
-    assert read_header(path, delimiter=delimiter) == columns
+    assert read_table(TableFile(path, delimiter=delimiter)).data.column_names == columns
+    assert read_header(TableFile(path, delimiter=delimiter)) == columns
     with pytest.raises(OptionError, match="must be one character"):
-        read_table(path, delimiter="ab")
+        read_table(TableFile(path, delimiter="ab"))
 
 
 def test_text_with_spaces_is_no_table_of_words(tmp_path: Path) -> None:
@@ -113,9 +113,9 @@ def test_text_with_spaces_is_no_table_of_words(tmp_path: Path) -> None:
 def test_the_decimal_mark_is_found(tmp_path: Path, content: bytes, mark: str | None) -> None:
     path = written(tmp_path, content)
     assert read_table(path).decimal == mark
-    assert read_table(path, decimal=",").decimal == ","
+    assert read_table(TableFile(path, decimal=",")).decimal == ","
     with pytest.raises(OptionError, match="decimal must be"):
-        read_table(path, decimal=";")  # type: ignore[arg-type]
+        read_table(TableFile(path, decimal=";"))  # type: ignore[arg-type]
 
 
 def test_a_large_file_of_spaces(tmp_path: Path) -> None:
@@ -209,11 +209,11 @@ def test_a_parquet_file_cut_in_the_middle(tmp_path: Path) -> None:
 
 def test_the_named_encoding_is_used(tmp_path: Path) -> None:
     path = written(tmp_path, "naïve\né\n".encode("latin-1"))
-    assert read_table(path, encoding="latin-1").data.to_pydict() == {"naïve": ["é"]}
-    with pytest.raises(TableError, match=r"not utf-8 text\. Pass --encoding latin-1"):
-        read_table(path, encoding="utf-8")
+    assert read_table(TableFile(path, encoding="latin-1")).data.to_pydict() == {"naïve": ["é"]}
+    with pytest.raises(TableError, match=r"not utf-8 text\. Give the encoding latin-1"):
+        read_table(TableFile(path, encoding="utf-8"))
     with pytest.raises(OptionError, match="known text encoding"):
-        read_table(path, encoding="klingon")
+        read_table(TableFile(path, encoding="klingon"))
 
 
 def test_paths_that_are_no_files(tmp_path: Path) -> None:

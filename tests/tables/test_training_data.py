@@ -194,7 +194,7 @@ def test_what_counts_up_is_a_time_unless_its_name_says_otherwise(
     frame = frame.drop(columns="index").assign(**{name: np.arange(start, start + 2 * N, 2)})
     data = prepared(frame)
     assert (name in data.X) == used
-    switch = "pass --ignore" if used else "Pass --use to use it all the same"
+    switch = "list it in ignore" if used else "List it in use (--use) to use it all the same"
     assert any(switch in note for note in data.notes)
     assert name in prepared(frame, use=[name]).X
     assert name not in prepared(frame, ignore=[name]).X
@@ -410,8 +410,8 @@ def test_several_columns_that_follow_the_target() -> None:
     frame = pd.DataFrame({"a": 2 * y, "b": 3 * y, "c": np.sin(np.arange(40.0)), "y": y})
     found = prepare_training(read_table(frame), target="y")
     assert (
-        "'a' and 'b' follow 'y' almost exactly. If they are not known when you predict, leave them "
-        "out with --ignore."
+        "'a' and 'b' follow 'y' almost exactly. If they are not known when you predict, list them "
+        "in ignore (--ignore)."
     ) in found.notes
 
 

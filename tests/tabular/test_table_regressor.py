@@ -262,7 +262,9 @@ def test_copies_groups_and_times_are_pointed_out(houses: pd.DataFrame) -> None:
     assert "4 rows repeat another one in every column: copies were held out together." in notes
     folds = [set(part.rows.tolist()) for part in model.engine_.judged_]
     assert all((i in fold) == (30 + i in fold) for fold in folds for i in range(4))
-    assert "'sold' looks like a time. If new rows will be later than these, pass --time" in notes
+    assert (
+        "'sold' looks like a time. If new rows will be later than these, name it as time" in notes
+    )
     assert {(s.column, s.role) for s in model.suspects_} >= {("sold", "time")}
     named = quick(time="sold").fit(frame, "price")
     assert "looks like a time" not in " ".join(named.notes_)
@@ -334,7 +336,7 @@ def test_receipts_know_all_rows_where_no_model_looks_at_gaps(
 ) -> None:
     """A feature that says where values are missing is constant if it does not matter."""
     proximity = model.engine_.proximity_
-    labels = model.preprocessor_.feature_labels()
+    labels = model.encoder_.feature_labels()
     gaps = [place for place, label in enumerate(labels) if label.endswith(" is missing")]
     assert gaps
     references = proximity.references()

@@ -76,6 +76,69 @@ def test_peers_that_are_not_installed_are_named(
     assert "Not installed: CatBoost." in result.conclusion()
 
 
+@pytest.fixture(scope="module")
+def visits() -> pd.DataFrame:
+    """Four rows of each of 30 patients, a day apart."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(
+        {
+            "patient": np.repeat([f"P{number}" for number in range(30)], 4),
+            "day": np.arange(120.0),
+            "site": rng.choice([12.0, 7.0, 3.0], 120),
+            "weight": rng.normal(70, 8, 120).round(1),
+        }
+    )
+    frame["dose"] = frame["weight"] / 10 + rng.normal(0, 0.5, 120).round(2)
+    return frame
+
+
+def held_out(table: pd.DataFrame, **how: Any) -> tuple[CompareResult, pd.DataFrame, pd.DataFrame]:
+    """What a comparison with a single random split has tested, and trained on."""
+    method = Method("Marginal", "no model at all", lambda seed: Marginal())
+    found = compare_methods(table, target="dose", n_splits=1, methods=[method], **how)
+    tested = np.isin(np.arange(1, len(table) + 1), found.assessments["Marginal", "random"].rows)
+    return found, table[tested], table[~tested]
+
+
+def test_rows_of_a_group_are_held_out_together(visits: pd.DataFrame) -> None:
+    _, test, train = held_out(visits, group="patient")
+    assert len(test) == 12
+    assert not set(test["patient"]) & set(train["patient"])
+
+
+def test_copies_of_a_row_are_held_out_together(visits: pd.DataFrame) -> None:
+    plain = visits.drop(columns="patient").assign(day=0.0, age=visits["weight"])
+    found, test, train = held_out(pd.concat([plain, plain.head(8)], ignore_index=True))
+    assert not set(test["weight"] * 1e3 + test["dose"]) & set(train["weight"] * 1e3 + train["dose"])
+    assert any("8 rows repeat another one" in note for note in found.notes)
+
+
+def test_rows_are_held_out_in_stretches_of_time(visits: pd.DataFrame) -> None:
+    _, test, _ = held_out(visits, time="day")
+    assert np.ptp(test["day"]) == len(test) - 1 == 11
+
+
+def test_few_groups_make_few_splits(visits: pd.DataFrame) -> None:
+    method = Method("Marginal", "no model at all", lambda seed: Marginal())
+    halves = visits.assign(half=np.where(visits["day"] < 60, "first", "second"))
+    found = compare_methods(halves, target="dose", group="half", methods=[method])
+    assert found.n_splits == 2
+    assert "2 splits of each kind: for 3, the rows or their groups are too few." in found.notes
+    crowded = compare_methods(halves.head(30), target="dose", n_splits=20, methods=[method])
+    assert crowded.n_splits == 15
+
+
+def test_columns_are_read_as_in_a_fit(visits: pd.DataFrame) -> None:
+    found, *_ = held_out(visits, category=["site"], group="patient")
+    told, *_ = held_out(visits)
+    assert any("'patient' looks like" in note for note in told.notes)
+    assert not any("'patient' looks like" in note for note in found.notes)
+    with pytest.raises(OptionError, match="group column 'patients' is not in"):
+        held_out(visits, group="patients")
+    with pytest.raises(OptionError, match="used column 'sites' is not in"):
+        held_out(visits, category=["sites"])
+
+
 class Marginal:
     """The throw-away method of CONTRIBUTING: the training targets' own distribution."""
 

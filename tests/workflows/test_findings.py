@@ -106,6 +106,7 @@ def test_leaks_are_said_in_sentences() -> None:
     column, copies = Leaks({"a": 0.99}, 3).sentences()
     assert column.startswith("'a' alone explains 99 % of the target's variance.")
     assert copies.startswith("3 held-out rows repeat a row that the models had seen")
+    assert Leaks({}, 1).sentences()[0].startswith("1 held-out row repeats a row")
 
 
 def test_copies_are_counted_where_models_had_seen_them() -> None:
@@ -143,7 +144,7 @@ def test_every_column_is_described(fitted: FitResult) -> None:
 
 def test_a_column_without_a_use_is_called_so(fitted: FitResult, monkeypatch) -> None:
     """Portfolios leave columns out that held-out rows do not need."""
-    sources = np.array(fitted.model.preprocessor_.feature_names())
+    sources = np.array(fitted.model.encoder_.feature_names())
     whole = next(name for name in sources if (sources == name).sum() == 1)
     part = next(name for name in sources if (sources == name).sum() > 1)
     idle = [*np.flatnonzero(sources == whole), np.flatnonzero(sources == part)[0]]

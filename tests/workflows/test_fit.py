@@ -10,7 +10,7 @@ import pytest
 from accord._files import OptionError
 from accord.distributions import Normal
 from accord.tables import TableError
-from accord.workflows import FitResult, fit_table, load_model, parse_tolerance
+from accord.workflows import FitResult, fit_table, load_model
 from accord.workflows.explain import feature_effects
 
 
@@ -103,16 +103,6 @@ def test_a_broken_request_is_refused_before_training(houses: pd.DataFrame) -> No
         quick(houses, target="prize")
     with pytest.raises(TableError, match="must hold numbers"):
         quick(houses, target="town")
-
-
-def test_tolerances_as_they_are_typed() -> None:
-    assert parse_tolerance("0.5") == 0.5
-    assert parse_tolerance("1 %") == "1%"
-    assert parse_tolerance(" Choose ") == "choose"
-    assert parse_tolerance(0) == 0.0
-    for wrong in ("-1", "nan", "inf", "x%"):
-        with pytest.raises(OptionError):
-            parse_tolerance(wrong)
 
 
 def test_directions_are_those_of_the_column_itself() -> None:

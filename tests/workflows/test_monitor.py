@@ -312,7 +312,7 @@ def test_a_file_that_is_no_state_is_refused(
     model: TableRegressor, state: Path, content: str
 ) -> None:
     state.write_text(content)
-    with pytest.raises(OptionError, match="must be a file that 'accord monitor' wrote"):
+    with pytest.raises(OptionError, match="must be a file that monitoring wrote"):
         monitor_table(model, new_houses(40, seed=1), state=state)
     assert state.read_text() == content
 

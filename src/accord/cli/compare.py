@@ -24,8 +24,11 @@ from accord.cli import options, terminal
     help="Only this method: a name that 'accord fit --method' takes, ngboost or catboost; may be "
     "repeated.  [default: all]",
 )
+@options.group
+@options.time
 @options.ignore
 @options.use
+@options.category
 @options.report("comparison.html")
 @options.file("--output", "-o", about="Also write the scores, .csv or .parquet.")
 @options.coverage
@@ -51,16 +54,20 @@ def compare(
 ) -> None:
     """Train every method of this library (and NGBoost and CatBoost, if installed) on TABLE.
 
-    All see the same rows: random splits, and splits that hold out the most unusual rows. A method
-    that fails gets a row that says so, and the exit code is then 1.
+    All see the same rows: random splits, and splits that hold out the most unusual rows. Random
+    splits keep together what 'accord fit' does: rows of a --group or of a stretch of --time, and
+    copies of a row. A method that fails gets a row that says so, and the exit code is then 1.
 
     \b
-    Example:
+    Examples:
       accord compare houses.csv --target price --splits 5 -o scores.csv
+      accord compare patients.csv --target dose --group patient
     """
     pages = [] if no_report else terminal.with_document(report)
     wanted = pages + ([output] if output is not None else [])
     terminal.check_files([table], wanted, force=force)
+    file = terminal.file_of(table, settings)
+    terminal.check_roles(file, settings)
 
     from accord._files import atomic_outputs
     from accord.report import compare_report
@@ -75,7 +82,7 @@ def compare(
         terminal.progress(quiet=quiet) as progress,
     ):
         result = compare_methods(
-            table,
+            file,
             n_splits=splits,
             methods=methods or None,
             progress=progress,

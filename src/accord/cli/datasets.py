@@ -13,10 +13,8 @@ from accord.cli import options, terminal
 @click.argument("name", required=False)
 @options.file("--output", "-o", about="Write dataset NAME to a .csv or .parquet file.")
 @options.force
-@options.common
-def datasets(
-    name: str | None, output: Path | None, force: bool, quiet: bool, as_json: bool
-) -> None:
+@options.always
+def datasets(name: str | None, output: Path | None, force: bool, as_json: bool) -> None:
     """Without NAME, list the datasets. With NAME, describe one; with -o, write it as a table.
 
     Datasets that are not built in are downloaded once, or taken from the folder that ACCORD_DATA
@@ -66,7 +64,7 @@ def datasets(
 @options.seed
 @options.force
 @options.common
-def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> None:
+def demo(folder: Path, random_state: int, force: bool, quiet: bool, as_json: bool) -> None:
     """Fit a model to the diabetes study that comes with scikit-learn, and predict new rows.
 
     Writes patients.csv, model.accord, report.html, report.json, new-patients.csv and
@@ -81,7 +79,11 @@ def demo(folder: Path, seed: int, force: bool, quiet: bool, as_json: bool) -> No
 
     with terminal.progress(quiet=quiet) as progress:
         result = run_demo(
-            folder, seed=seed, force=force, write_report=fit_report, progress=progress
+            folder,
+            random_state=random_state,
+            force=force,
+            write_report=fit_report,
+            progress=progress,
         )
     if as_json:
         terminal.print_json(result.to_json())

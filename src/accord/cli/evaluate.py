@@ -45,8 +45,9 @@ def evaluate(
     from accord.report import evaluate_report
     from accord.workflows import evaluate_table
 
+    file = terminal.file_of(table, settings)
     with terminal.progress(quiet=quiet) as progress:
-        result = evaluate_table(model, table, progress=progress, **settings)
+        result = evaluate_table(model, file, progress=progress, **settings)
     if wanted:
         with atomic_outputs(wanted, inputs=[model, table], force=force) as places:
             terminal.write_report(places, evaluate_report(result), result.to_json())

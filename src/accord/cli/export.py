@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from accord._wording import byte_size
 from accord.cli import options, terminal
 
 
@@ -53,5 +54,5 @@ def export(
         return
     shown = ", ".join(f"{level:g}" for level in result.levels)
     if not quiet:
-        terminal.say(f"Exported with quantiles at {shown}; {result.size / 2**20:.1f} MB.")
+        terminal.say(f"Exported with quantiles at {shown}; {byte_size(result.size)}.")
     terminal.wrote([output])

@@ -5,22 +5,14 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from accord._processes import available, start_server
+from accord._wording import count
 from accord.cli import options, terminal
 
 # A file with less is most likely too few rows for processes of their own.
 _SMALL_FILE = 10_000
-# Options that name a column, and what messages call it.
-_ROLES = {
-    "group": "group",
-    "time_column": "time",
-    "target": "target",
-    "weight_column": "weight",
-    "tolerance_column": "tolerance",
-    "lower_column": "lower bound",
-    "upper_column": "upper bound",
-}
 
 
 @click.command(short_help="Train a model on a table; write the model and a report.")
@@ -48,16 +40,8 @@ _ROLES = {
     help="Train for about this long: 90s, 5m or 1h.",
 )
 @options.coverage
-@options.column(
-    "--group",
-    about="Rows with the same value belong together (a person, a machine) and are held out "
-    "together, so that the figures are those for new groups.",
-)
-@options.column(
-    "--time",
-    "time_column",
-    about="The time of each row: rows are held out in blocks of time.",
-)
+@options.group
+@options.time
 @click.option(
     "--bounds",
     type=options.bounds,
@@ -69,6 +53,7 @@ _ROLES = {
 )
 @click.option(
     "--tolerance",
+    type=options.tolerance,
     metavar="EPS",
     help="How far apart model and data may be and still agree: 0.5 (target units), 1% (of the "
     "target's range), or choose (the best on held-out rows). bvm and bvm-paper also take local "
@@ -178,38 +163,32 @@ def fit(
       accord fit houses.csv --target price --method bvm-paper --tolerance 1%
       accord fit big.parquet --target y --scheduler tcp://10.0.0.5:8786
     """
-    alone = settings["method"] != "portfolio"
-    if alone and (scheduler or workers):
-        raise terminal.Misused(
-            "--scheduler and --workers are for the portfolio, got --method "
-            f"{settings['method']}, whose networks are trained together. Leave them out."
-        )
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
-    terminal.check_columns(
-        table,
-        [(role, settings[name]) for name, role in _ROLES.items()]
-        + [("ignored", name) for name in settings["ignore"]]
-        + [("used", name) for name in (*settings["use"], *settings["category"])],
-        encoding=settings["encoding"],
-        delimiter=settings["delimiter"],
-    )
-    if not (alone or scheduler or workers or settings["effort"] == "quick") and _is_large(table):
-        start_server("accord.portfolio")
+    file = terminal.file_of(table, settings)
+    terminal.check_roles(file, settings)
+    if not (scheduler or workers or settings["effort"] == "quick") and _is_large(table):
+        _start_early()
 
     from accord._files import atomic_outputs
     from accord.report import fit_report
     from accord.work import Checkpoint, connected
-    from accord.workflows import fit_table
+    from accord.workflows import fit_table, method_named
 
+    in_units = method_named(settings["method"]).is_portfolio
+    if not in_units and (scheduler or workers):
+        raise terminal.Misused(
+            "--scheduler and --workers are for the portfolio, got --method "
+            f"{settings['method']}, whose networks are trained together. Leave them out."
+        )
     unfinished = output.with_name(f"{output.name}.unfinished")
-    kept = Checkpoint(unfinished) if resume and not alone else None
+    kept = Checkpoint(unfinished) if resume and in_units else None
     with (
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,
     ):
         result = fit_table(
-            table, n_jobs=-1, progress=progress, checkpoint=kept, client=client, **settings
+            file, n_jobs=-1, progress=progress, checkpoint=kept, client=client, **settings
         )
     page = "" if no_report else fit_report(result)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:
@@ -223,12 +202,20 @@ def fit(
         return
     notes = list(result.notes)
     if kept is not None and kept.found:
-        notes.insert(
-            0, f"What a run that was stopped had finished was used again: {kept.found} units."
-        )
+        notes.insert(0, f"Used again from a stopped run: {count(kept.found, 'unit')}.")
     terminal.notes(notes, quiet=quiet)
     terminal.print_verdict(result.verdict)
     terminal.wrote(wanted)
+
+
+def _start_early() -> None:
+    """Let the portfolio's processes import beside this one, where no --method may need others.
+
+    To know a method by its name would be to import it first.
+    """
+    given = click.get_current_context().get_parameter_source("method")
+    if given is ParameterSource.DEFAULT:
+        start_server("accord.portfolio")
 
 
 def _is_large(table: Path) -> bool:

@@ -69,8 +69,9 @@ def monitor(
 
     if label_first is not None:
         refuse_unknown_suffix(label_first)
+    file = terminal.file_of(table, settings)
     with terminal.progress(quiet=quiet) as progress:
-        result = monitor_table(model, table, state=place, progress=progress, **settings)
+        result = monitor_table(model, file, state=place, progress=progress, **settings)
     if wanted:
         with atomic_outputs(wanted, inputs=[model, table], force=force) as places:
             if page:

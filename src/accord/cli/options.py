@@ -62,6 +62,19 @@ def share(value: str | float) -> float:
     return round(number, 10)
 
 
+def tolerance(value: str) -> float | str:
+    """A number in target units; a percentage or a word, which the method knows, is passed on.
+
+    >>> tolerance("0.5"), tolerance("1%"), tolerance("Choose")
+    (0.5, '1%', 'choose')
+    """
+    text = str(value).strip().lower()
+    try:
+        return float(text)
+    except ValueError:
+        return text
+
+
 def bounds(value: str) -> tuple[float | None, float | None] | str | None:
     """Two ends, either of which may be left out; or "detect" or "none".
 
@@ -124,11 +137,11 @@ def columns(name: str, *, about: str) -> Callable[[Command], Command]:
 
 
 def count(
-    name: str, *, about: str, default: int | None = None, at_least: int = 1
+    *names: str, about: str, default: int | None = None, at_least: int = 1
 ) -> Callable[[Command], Command]:
     """An option that is a number of things."""
     return click.option(
-        name,
+        *names,
         type=click.IntRange(min=at_least),
         metavar="N",
         default=default,
@@ -180,7 +193,13 @@ def share_of(
 
 
 def common(command: Command) -> Command:
-    """What every command has: ``--json``, ``--quiet``, ``--debug``."""
+    """What every command has that says something on its way: ``--quiet``, and :func:`always`."""
+    quiet = click.option("--quiet", "-q", is_flag=True, help="No progress bar and no notes.")
+    return always(quiet(command))
+
+
+def always(command: Command) -> Command:
+    """What every command has: ``--json`` and ``--debug``."""
     for option in (
         click.option(
             "--debug",
@@ -190,7 +209,6 @@ def common(command: Command) -> Command:
             callback=_remember(DEBUG),
             help="Show a traceback if something fails.",
         ),
-        click.option("--quiet", "-q", is_flag=True, help="No progress bar and no notes."),
         click.option(
             "--json",
             "as_json",
@@ -205,6 +223,12 @@ def common(command: Command) -> Command:
 
 
 target = column("--target", "-t", required=True, about="The column to predict.")
+group = column(
+    "--group",
+    about="Rows with the same value belong together (a person, a machine) and are held out "
+    "together, so that the figures are those for new groups.",
+)
+time = column("--time", about="The time of each row: rows are held out in blocks of time.")
 ignore = columns("--ignore", about="A column not to be used")
 use = columns(
     "--use", about="A column to be used although it looks like a row number or an identifier"
@@ -237,7 +261,7 @@ def cluster(command: Command) -> Command:
 
 
 force = click.option("--force", "-f", is_flag=True, help="Replace existing files.")
-seed = count("--seed", at_least=0, default=0, about="Same seed, same result.")
+seed = count("--seed", "random_state", at_least=0, default=0, about="Same seed, same result.")
 strict = click.option(
     "--strict",
     is_flag=True,

@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from accord._wording import count
 from accord.cli import options, terminal
 
 
@@ -81,20 +82,20 @@ def predict(
     from accord.work import connected
     from accord.workflows import predict_table
 
+    file = terminal.file_of(table, settings)
     with (
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,
     ):
         result = predict_table(
-            model, table, output=output, force=force, progress=progress, client=client, **settings
+            model, file, output=output, force=force, progress=progress, client=client, **settings
         )
     if as_json:
         terminal.print_json(result.to_json())
         return
     terminal.notes(result.warnings, quiet=quiet)
     unusual = f", {result.n_unusual:,} of them unusual" if result.n_unusual else ""
-    rows = "1 row" if result.n_rows == 1 else f"{result.n_rows:,} rows"
-    terminal.say(f"Predicted {rows}{unusual}.", err=piped)
+    terminal.say(f"Predicted {count(result.n_rows, 'row')}{unusual}.", err=piped)
     if result.receipt is not None:
         terminal.say(f"Row {settings['explain_row']:,}.\n{result.receipt}", err=piped)
     if not piped:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from accord._wording import listed
 from accord.cli import options, terminal
 
 if TYPE_CHECKING:
@@ -81,7 +82,6 @@ def reproduce(
     )
     from accord.paper import reproduce as run
     from accord.report import reproduction_report
-    from accord.tables import listed
     from accord.work import connected
 
     everything = (*STUDIES, *OWN_STUDIES)

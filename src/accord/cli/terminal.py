@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +20,19 @@ from accord._progress import Progress, lines, silent
 from accord._wording import json_text, listed_plainly
 
 if TYPE_CHECKING:
+    from accord.tables import TableFile
     from accord.workflows import Verdict
+
+# Options that name a column, and what messages call it.
+_ROLES = {
+    "group": "group",
+    "time": "time",
+    "target": "target",
+    "weight_column": "weight",
+    "tolerance_column": "tolerance",
+    "lower_column": "lower bound",
+    "upper_column": "upper bound",
+}
 
 
 def _bar(bar: Any) -> "Progress":
@@ -124,20 +136,35 @@ def check_files(inputs: Sequence[Path], outputs: Sequence[Path], *, force: bool)
         raise Misused(str(error)) from None
 
 
-def check_columns(
-    table: Path, columns: Iterable[tuple[str, str | None]], *, encoding: Any, delimiter: Any
-) -> None:
+def file_of(table: Path, settings: dict[str, Any]) -> "TableFile":
+    """A table with the settings that say how it is written, which are taken out of all of them."""
+    from accord.tables import TableFile
+
+    names = ("encoding", "delimiter", "decimal")
+    return TableFile(table, **{name: settings.pop(name, None) for name in names})
+
+
+def check_columns(file: "TableFile", columns: Iterable[tuple[str, str | None]]) -> None:
     """Refuse columns, given with their roles, that a file does not have, before torch is loaded."""
+    table = Path(file.path)
     if table == STANDARD_STREAM:
         return
     from accord.tables import absent_column, read_header
 
-    names = read_header(table, encoding=encoding, delimiter=delimiter)
+    names = read_header(file)
     if len(names) < 2:
         return  # hardly a table: whoever reads all of it knows better what is wrong
     for role, name in columns:
         if name is not None and name not in names:
             raise absent_column(name, names, role=role, source=table.name)
+
+
+def check_roles(file: "TableFile", settings: Mapping[str, Any]) -> None:
+    """:func:`check_columns` for all columns that a fit may be told of."""
+    given = [(role, settings.get(name)) for name, role in _ROLES.items()]
+    given += [("ignored", name) for name in settings["ignore"]]
+    given += [("used", name) for name in (*settings["use"], *settings["category"])]
+    check_columns(file, given)
 
 
 def say(text: str, *, err: bool = False) -> None:

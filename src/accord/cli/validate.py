@@ -55,17 +55,15 @@ def validate(
     """
     wanted = [] if report is None else terminal.with_document(report)
     terminal.check_files([predictions], wanted, force=force)
+    file = terminal.file_of(predictions, settings)
     terminal.check_columns(
-        predictions,
-        [(role, settings[role]) for role in ("truth", "mean", "std", "lower", "upper")],
-        encoding=settings["encoding"],
-        delimiter=settings["delimiter"],
+        file, [(role, settings[role]) for role in ("truth", "mean", "std", "lower", "upper")]
     )
 
     from accord._files import atomic_outputs
     from accord.workflows import validate_predictions
 
-    result = validate_predictions(predictions, **settings)
+    result = validate_predictions(file, **settings)
     if wanted:
         from accord.report import validate_report
 

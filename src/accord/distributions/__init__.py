@@ -6,7 +6,7 @@ or given as draws.
 
 from accord.distributions.batch import Values
 from accord.distributions.conformal import ConformalPredictive, RankCalibrated, Ranks
-from accord.distributions.distribution import Distribution
+from accord.distributions.distribution import PARTS, Distribution
 from accord.distributions.empirical import Empirical
 from accord.distributions.families import (
     Laplace,
@@ -37,6 +37,7 @@ from accord.distributions.varying_student_t import VaryingStudentT
 from accord.distributions.wrapped import Decomposed, Truncated
 
 __all__ = [
+    "PARTS",
     "Affine",
     "AgreedShape",
     "ConformalPredictive",

@@ -27,8 +27,10 @@ if TYPE_CHECKING:
     from accord.distributions.families import Normal
 
 Pointwise = Callable[[Tensor], Tensor]
+PARTS = ("noise", "disagreement", "distance")
+"""Those of a prediction's standard deviation: their squares add up to its square."""
 Variances = tuple[Tensor, Tensor, Tensor]
-"""Noise, disagreement and distance."""
+"""The squares of ``PARTS``."""
 
 
 class Beyond(NamedTuple):

@@ -19,7 +19,7 @@ import pandas as pd
 from accord._checks import check_count, check_probability
 from accord._types import Bools, Floats, Indices
 from accord._wording import percent
-from accord.distributions import Distribution
+from accord.distributions import PARTS, Distribution
 from accord.explanation.receipts import Attribution, Parts, Receipts
 from accord.trust import Proximity
 
@@ -209,7 +209,7 @@ def explain(
     check_probability("coverage", coverage, strict=True)
     check_count("permutations", permutations, minimum=0)
     dist, near = answer(x), proximity.neighbors(x, among=among)
-    parts = Parts(*(np.asarray(p) for p in (dist.noise, dist.disagreement, dist.distance)))
+    parts = Parts(*(np.asarray(getattr(dist, name)) for name in PARTS))
     by_column = columns.summed(near.by_feature)
     total = by_column.sum(axis=1, keepdims=True)
     share = by_column / np.where(total > 0, total, 1.0)

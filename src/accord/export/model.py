@@ -13,6 +13,7 @@ from accord._checks import check_probability
 from accord._files import write_whole
 from accord._types import Floats
 from accord._version import __version__
+from accord._wording import byte_size
 from accord.export.graph import Array, Body, Graph, Node, Value, joined, state
 from accord.export.mixture import MixtureGraph
 
@@ -177,10 +178,10 @@ def write(graph: Graph, path: str | Path, *, metadata: Mapping[str, Any]) -> Non
 def content(graph: Graph, metadata: Mapping[str, Any]) -> bytes:
     """The graph as the content of a checked ONNX file; metadata are JSON unless they are text."""
     onnx = import_onnx()
-    size = sum(array.nbytes for array in graph.constants.values())
-    if size > _LARGEST:
+    n_bytes = sum(array.nbytes for array in graph.constants.values())
+    if n_bytes > _LARGEST:
         raise ValueError(
-            f"an ONNX file holds at most 2 GB, got a model of {size / 2**30:.1f} GB. "
+            f"an ONNX file holds at most 2 GB, got a model of {byte_size(n_bytes)}. "
             "Fit it on fewer rows, or with less effort."
         )
     helper = onnx.helper

@@ -17,6 +17,7 @@ from numpy.lib import format as npy
 
 from accord._files import atomic_output, printable, quoted
 from accord._version import __version__
+from accord._wording import byte_size
 from accord.distributions import PredictiveModel
 from accord.persistence.encoding import Array, Decoder, Encoder, MissingCodeError
 
@@ -218,8 +219,8 @@ def _manifest_problem(text: bytes) -> str | None:
     if len(text) <= _MANIFEST_BYTES and values <= _MANIFEST_VALUES:
         return None
     return (
-        f"all of it but the arrays must have at most {_MANIFEST_BYTES >> 20} MB and "
-        f"{_MANIFEST_VALUES:,} values, and has {len(text) / 2**20:.1f} MB and {values:,}"
+        f"all of it but the arrays must have at most {byte_size(_MANIFEST_BYTES)} and "
+        f"{_MANIFEST_VALUES:,} values, and has {byte_size(len(text))} and {values:,}"
     )
 
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from accord._checks import check_choice, check_count, check_non_negative, check_same_shape
 from accord._types import Floats
 from accord._wording import number, percent
-from accord.distributions import Distribution
+from accord.distributions import PARTS, Distribution
 from accord.metrics import (
     ReliabilityCurve,
     as_array,
@@ -225,16 +225,15 @@ def _tallest(height: Floats) -> float:
 
 
 def _parts(dist: Distribution | None, *given: ArrayLike | None) -> tuple[Floats, Floats, Floats]:
-    names = ("noise", "disagreement", "distance")
-    known = [name for name, value in zip(names, given, strict=True) if value is not None]
+    known = [name for name, value in zip(PARTS, given, strict=True) if value is not None]
     if (dist is not None) == bool(known) or (known and len(known) < 3):
         received = ["dist"] * (dist is not None) + known
         raise TypeError(
             "uncertainties must be dist= alone, or noise=, disagreement= and distance= together, "
             f"got {' and '.join(received) or 'none of them'}. Pass one of the two forms."
         )
-    values = given if dist is None else [getattr(dist, name) for name in names]
-    found = {name: finite(name, value) for name, value in zip(names, values, strict=True)}
+    values = given if dist is None else [getattr(dist, name) for name in PARTS]
+    found = {name: finite(name, value) for name, value in zip(PARTS, values, strict=True)}
     check_same_shape(**found)
     for name, part in found.items():
         check_non_negative(name, part)

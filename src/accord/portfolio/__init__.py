@@ -1,14 +1,14 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
-from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts
+from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts, time_parts
 from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import Blank, Blanks
 from accord.portfolio.recipes import EFFORTS, Effort
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 from accord.portfolio.streamed import MoreRows, record_type
-from accord.portfolio.targets import Bounds, checked_bounds, outside_of
+from accord.portfolio.targets import Bounds, checked_bounds, ends_of, outside_of
 
 __all__ = [
     "EFFORTS",
@@ -25,8 +25,10 @@ __all__ = [
     "PortfolioRegressor",
     "Residuals",
     "checked_bounds",
+    "ends_of",
     "fold_count",
     "outside_of",
     "random_parts",
     "record_type",
+    "time_parts",
 ]

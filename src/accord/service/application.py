@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from accord._version import __version__
-from accord._wording import json_text
+from accord._wording import byte_size, json_text
 from accord.service.bodies import (
     MEDIA,
     BodyFormat,
@@ -131,8 +131,7 @@ class Gate:
 
 
 def too_large(limit: int) -> Refused:
-    shown = f"{limit / 2**20:.3g} MB" if limit >= 2**20 else f"{limit:,} bytes"
-    return Refused(413, f"the body may have at most {shown}. Send fewer rows at a time.")
+    return Refused(413, f"the body may have at most {byte_size(limit)}. Send fewer rows at a time.")
 
 
 def _is_plain_post(scope: Scope) -> bool:
@@ -332,8 +331,7 @@ def _refusal(error: Exception) -> Response:
     """The answer to a request that is not served, or whose rows do not fit."""
     if isinstance(error, Refused):
         return _document({"error": error.message}, status=error.status, headers=error.headers)
-    message = " ".join(str(error).split())
-    return _document({"error": message.replace("--by-name", "by_name=true")}, status=422)
+    return _document({"error": " ".join(str(error).split())}, status=422)
 
 
 async def _invalid(request: Request, error: Exception) -> Response:

@@ -22,7 +22,7 @@ from pydantic_core import to_json
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
 from accord._files import quoted
-from accord._wording import number
+from accord._wording import listed, number
 from accord.service.limits import Refused, too_many_rows
 from accord.tables import (
     CellKind,
@@ -32,7 +32,6 @@ from accord.tables import (
     TableError,
     check_columns,
     check_names,
-    listed,
     parse_csv,
 )
 from accord.tabular import TableProfile
@@ -211,9 +210,9 @@ def _example(column: Column, profile: TableProfile, place: int) -> Any:
         return value >= 0.5
     if column.kind == "number":
         return float(f"{value:.5g}")
+    moment = _EPOCH + timedelta(seconds=round(value))
     if column.kind == "time":
-        return f"{_EPOCH + timedelta(seconds=round(value)):%H:%M:%S}"
-    moment = _EPOCH + timedelta(seconds=round(value / 1e6))  # the profile has microseconds
+        return f"{moment:%H:%M:%S}"
     if style := column.cells.date_format:
         return moment.strftime(style)
     whole_days = column.low % _DAY == 0 and column.high % _DAY == 0

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from accord._types import Bools, Floats
+from accord.distributions import PARTS
 from accord.explanation import Attribution, Receipts
 from accord.export import estimator_graph, obstacles_of
 from accord.portfolio import PortfolioRegressor
@@ -26,7 +27,7 @@ from accord.tabular import TableRegressor
 from accord.workflows import load_model, prediction_columns
 
 _LOG = logging.getLogger("accord.service")
-_OUTPUTS = ["y_mean", "y_std", "y_quantiles", "y_noise", "y_disagreement", "y_distance", "unusual"]
+_OUTPUTS = ["y_mean", "y_std", "y_quantiles", *(f"y_{part}" for part in PARTS), "unusual"]
 # Largest difference between a graph and its model, of the target's range.
 _APART = 1e-5
 _NOTHING_ODD = Surprises()
@@ -131,7 +132,7 @@ class EngineGraph:
     def columns(self, features: Floats) -> dict[str, NDArray[Any]]:
         """Mean, deviation, interval, parts and flag of each row, as a prediction has them."""
         mean, std, ends, *parts, unusual = self._session.run(_OUTPUTS, {"X": features})
-        named = dict(zip(("noise", "disagreement", "distance"), parts, strict=True))
+        named = dict(zip(PARTS, parts, strict=True))
         lower, upper = ends.T
         columns = {"mean": mean, "std": std, "lower": lower, "upper": upper}
         return {**columns, **named, "unusual": unusual}

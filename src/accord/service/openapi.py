@@ -8,6 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from accord.distributions import PARTS
 from accord.service.bodies import MEDIA, encode
 from accord.service.limits import Limits
 from accord.service.model import Served
@@ -29,11 +30,10 @@ _PREDICTION: dict[str, Any] = {
     "std (standard deviations); unusual, true for rows unlike those in training. With several "
     "coverages the ends are called lower_50, upper_50 and so on.",
     "properties": {
-        **dict.fromkeys(("mean", "std", "lower", "upper"), _NUMBER),
-        **dict.fromkeys(("noise", "disagreement", "distance"), _NUMBER),
+        **dict.fromkeys(("mean", "std", "lower", "upper", *PARTS), _NUMBER),
         "unusual": {"type": "boolean"},
     },
-    "required": ["mean", "std", "noise", "disagreement", "distance", "unusual"],
+    "required": ["mean", "std", *PARTS, "unusual"],
     "additionalProperties": _NUMBER,
 }
 _WARNINGS = {"type": "array", "items": {"type": "string"}}

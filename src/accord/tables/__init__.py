@@ -2,12 +2,15 @@
 
 from accord.tables.cells import CellFormat, CellKind, DecimalMark
 from accord.tables.csv_files import TableStream, parse_csv
-from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder, make_preprocessor
+from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder
 from accord.tables.features import Decision, Suspect, suspects
 from accord.tables.files import (
     ArrowFrame,
     Table,
+    TableFile,
+    TableSource,
     TableWriter,
+    as_file,
     file_sha256,
     guard_formulas,
     open_table,
@@ -17,7 +20,7 @@ from accord.tables.files import (
     refuse_unknown_suffix,
 )
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
-from accord.tables.problems import TableError, absent_column, check_names, listed, near_matches
+from accord.tables.problems import TableError, absent_column, check_names
 from accord.tables.sampling import sample_note
 from accord.tables.schema import (
     Column,
@@ -25,6 +28,7 @@ from accord.tables.schema import (
     ConformedRows,
     Schema,
     Surprises,
+    as_numbers,
     check_columns,
     conform,
     conform_rows,
@@ -56,11 +60,15 @@ __all__ = [
     "Table",
     "TableEncoder",
     "TableError",
+    "TableFile",
     "TableInputs",
+    "TableSource",
     "TableStream",
     "TableWriter",
     "TrainingData",
     "absent_column",
+    "as_file",
+    "as_numbers",
     "check_columns",
     "check_names",
     "conform",
@@ -69,9 +77,6 @@ __all__ = [
     "file_sha256",
     "guard_formulas",
     "input_arrays",
-    "listed",
-    "make_preprocessor",
-    "near_matches",
     "number_column",
     "open_table",
     "parse_csv",

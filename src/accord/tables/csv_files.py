@@ -132,13 +132,13 @@ def _dialect(
     notes = []
     if encoding is None and not taken.startswith("utf"):
         notes.append(
-            f"{name} is not UTF-8 text and was read as {taken}. If letters look wrong, pass "
-            "--encoding."
+            f"{name} is not UTF-8 text and was read as {taken}. If letters look wrong, give "
+            "its encoding."
         )
     if delimiter is None and mark in " ^":
         notes.append(
-            f"{name} was read as cells separated by {_spoken(mark)}. If that is wrong, pass "
-            "--delimiter."
+            f"{name} was read as cells separated by {_spoken(mark)}. If that is wrong, give "
+            "its delimiter."
         )
     return CsvDialect(mark, taken, compression, names, skip, tuple(notes))
 
@@ -191,8 +191,8 @@ def _known(encoding: str) -> str:
 def _wrong_encoding(name: str, encoding: str) -> TableError:
     other = "latin-1" if encoding.lower().replace("-", "") == "utf8" else "utf-8"
     return TableError(
-        f"{name} is not {encoding} text. Pass --encoding {other} (or the encoding it was "
-        "written in), or save it as UTF-8."
+        f"{name} is not {encoding} text. Give the encoding {other} (or that which it was written "
+        "in), or save it as UTF-8."
     )
 
 
@@ -334,5 +334,6 @@ def _broken(name: str, dialect: CsvDialect, error: Exception) -> TableError:
         )
     return TableError(
         f"{name} cannot be read as a table ({message}). Check that every line has "
-        f"the same number of cells, separated by {_spoken(dialect.delimiter)}, or pass --delimiter."
+        f"the same number of cells, separated by {_spoken(dialect.delimiter)}, or give the "
+        "delimiter."
     )

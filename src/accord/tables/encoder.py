@@ -13,7 +13,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from accord._types import Bools, Floats, Indices
-from accord.tables.schema import Column, Schema
+from accord.tables.schema import Column, Schema, as_numbers
 
 # Up to this many categories get a column each; beyond, one column with the mean target is
 # steadier than many columns that are almost always zero.
@@ -183,15 +183,6 @@ class TableEncoder:
         ]
         return [found[place] for place in self.kept_]
 
-    @property
-    def n_features(self) -> int:
-        return len(self.kept_)
-
-
-def make_preprocessor(schema: Schema, *, random_state: int | None = None) -> TableEncoder:
-    """An unfitted encoder for tables of this schema."""
-    return TableEncoder(schema, random_state=random_state)
-
 
 def grouped(schema: Schema) -> list[tuple[str, list[Column]]]:
     """Numbers in one block, which is quick for thousands of them, all else by column."""
@@ -212,9 +203,7 @@ def _values(X: pd.DataFrame, columns: list[Column], kind: str) -> NDArray[Any]:
         values[pd.isna(values)] = None if kind == "one-hot" else _MISSING
         return values
     if kind == "date":
-        moments = np.asarray(X[columns[0].name], dtype="datetime64[us]")
-        seconds = moments.astype(np.int64).astype(np.float64) / 1e6
-        return np.where(np.isnat(moments), np.nan, seconds)[:, None]
+        return as_numbers(np.asarray(X[columns[0].name], dtype="datetime64[us]"))[:, None]
     names = [column.name for column in columns]
     if len(names) > _FEW_COLUMNS:
         return X[names].to_numpy(dtype=np.float64)

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Indices
-from accord._wording import count
+from accord._wording import count, listed
 from accord.tables.cells import CellFormat
 from accord.tables.detection import detect
 from accord.tables.files import Table
-from accord.tables.problems import TableError, listed
+from accord.tables.problems import TableError
 from accord.tables.schema import Column, Inferred, Schema, as_numbers, counts_rows, infer_column
 
 Role = Literal["group", "time"]
@@ -130,12 +130,12 @@ def _column_notes(name: str, found: Inferred, rows: NDArray[np.int64]) -> list[s
     """What a person should know about how a column is used, or why it is not."""
     shown, notes = quoted(name), []
     if found.column is None:
-        switch = " Pass --use to use it all the same." if found.can_be_used else ""
+        switch = " List it in use (--use) to use it all the same." if found.can_be_used else ""
         return [f"Column {shown} is not used: {found.reason}.{switch}"]
     if found.column.kind == "number" and counts_rows(found.values):
         notes.append(
             f"Column {shown} counts up from row to row and is used as a time. If it is only a row "
-            "number, pass --ignore."
+            "number, list it in ignore (--ignore)."
         )
     if len(found.infinite):
         noun = "infinite value" if len(found.infinite) == 1 else "infinite values"
@@ -203,7 +203,7 @@ def suspects(X: pd.DataFrame, schema: Schema) -> tuple[Suspect, ...]:
 
 
 def _is_time(name: str, values: "pd.Series[float]") -> bool:
-    """Numbers that never fall from row to row, or that a time's name says so."""
+    """Numbers that never fall from row to row, or whole numbers whose name is that of a time."""
     if values.dtype.kind != "f":
         return False
     numbers = as_numbers(values.to_numpy())
@@ -249,7 +249,8 @@ def _group(name: str, n_groups: int) -> Suspect:
         name,
         "group",
         f"{quoted(name)} looks like a group ({n_groups:,} values, each in several rows). If new "
-        "rows will come from new groups, pass --group: groups are then held out whole.",
+        "rows will come from new groups, name it as group (--group): groups are then held out "
+        "whole.",
     )
 
 
@@ -257,6 +258,6 @@ def _time(name: str) -> Suspect:
     return Suspect(
         name,
         "time",
-        f"{quoted(name)} looks like a time. If new rows will be later than these, pass --time: "
-        "blocks of time are then held out.",
+        f"{quoted(name)} looks like a time. If new rows will be later than these, name it as time "
+        "(--time): blocks of time are then held out.",
     )

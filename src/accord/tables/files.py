@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, final, runtime_checkable
+from typing import Any, Literal, Protocol, Self, TypeAlias, final, runtime_checkable
 
 import numpy as np
 import pandas as pd
@@ -20,10 +20,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from accord._files import STANDARD_STREAM, OptionError, printable, quoted
+from accord._wording import listed
 from accord.tables.cells import DecimalMark, is_text
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark
-from accord.tables.problems import TableError, check_names, listed, reason
+from accord.tables.problems import TableError, check_names, reason
 from accord.tables.sampling import sample_note, sampled
 
 FileFormat = Literal["csv", "parquet"]
@@ -40,14 +41,30 @@ _FORMULA_START = "^[=+\\-@\t\r\n＝＋－＠]"
 _NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
 
+@final
+@dataclass(frozen=True)
+class TableFile:
+    """A file and how it is written: what is not known of a CSV file is found out.
+
+    ``path`` may be a folder of Parquet files, or ``-`` for standard input; ``decimal`` is the
+    decimal mark.
+    """
+
+    path: str | Path
+    encoding: str | None = None
+    delimiter: str | None = None
+    decimal: DecimalMark | None = None
+
+
+TableSource: TypeAlias = str | Path | pd.DataFrame | TableFile
+
+
 @dataclass(frozen=True)
 class Origin:
-    """The file that a sample was drawn from, how many rows it has, and how it is read."""
+    """The file that a sample was drawn from, and how many rows it has."""
 
-    path: Path
+    file: TableFile
     n_rows: int
-    encoding: str | None
-    delimiter: str | None
 
 
 @dataclass(frozen=True)
@@ -86,41 +103,37 @@ class ArrowFrame(Protocol):
 # --- reading -----------------------------------------------------------------------------------
 
 
-def read_table(
-    source: str | Path | pd.DataFrame | ArrowFrame,
-    *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
-    max_rows: int | None = None,
-) -> Table:
+def read_table(source: TableSource | ArrowFrame, *, max_rows: int | None = None) -> Table:
     """A CSV or Parquet file, a folder of Parquet files, or a frame, as a :class:`Table`.
 
     CSV columns come as text, cell by cell as in the file; columns of Parquet files and of frames
-    (pandas, polars, pyarrow) keep their types. What is not given about a CSV file is found out. Of
-    a file with more than ``max_rows`` rows a random sample of so many is read, always the same, in
-    the file's order: no more than these are ever in memory.
+    (pandas, polars, pyarrow) keep their types. Of a file with more than ``max_rows`` rows a random
+    sample of so many is read, always the same, in the file's order: no more than these are ever in
+    memory.
 
     >>> read_table(pd.DataFrame({"a": [1, 2]})).data.column_names
     ['a']
     """
-    if decimal not in (None, ".", ","):
-        raise OptionError(f"decimal must be '.' or ',', got {quoted(decimal)}. Use one of them.")
     if isinstance(source, ArrowFrame):
-        return _from_frame(source, decimal)
+        return _from_frame(source)
+    file = as_file(source)
+    if file.decimal not in (None, ".", ","):
+        raise OptionError(
+            f"decimal must be '.' or ',', got {quoted(file.decimal)}. Use one of them."
+        )
     with (
-        _regular_file(Path(source)) as path,
-        open_table(path, encoding=encoding, delimiter=delimiter) as stream,
+        _regular_file(Path(file.path)) as path,
+        open_table(replace(file, path=path)) as stream,
     ):
         data, numbers, total = sampled(stream.batches, max_rows)
         origin = None
-        if numbers is not None and path == Path(source):  # what came through a pipe is gone
-            origin = Origin(path.absolute(), total, encoding, delimiter)
+        if numbers is not None and path == Path(file.path):  # what came through a pipe is gone
+            origin = Origin(replace(file, path=path.absolute()), total)
         table = Table(
             name=stream.name,
             data=data,
             sha256=file_sha256(path),
-            decimal=decimal or decimal_mark(data),
+            decimal=file.decimal or decimal_mark(data),
             notes=(*stream.notes, *sample_note(total, numbers)),
             numbers=numbers,
             origin=origin,
@@ -129,15 +142,18 @@ def read_table(
     return table
 
 
+def as_file(source: str | Path | TableFile) -> TableFile:
+    """A file of which nothing more may be known than where it is."""
+    return source if isinstance(source, TableFile) else TableFile(source)
+
+
 @contextmanager
 def read_again(sample: Table, *, columns: list[str] | None = None) -> Iterator[Iterator[Table]]:
     """All rows of the file that a sample was drawn from, in batches with the rows' numbers."""
     origin = sample.origin
     if origin is None:
         raise ValueError(f"only a sample of a file can be read again, got {sample.name}.")
-    with open_table(
-        origin.path, encoding=origin.encoding, delimiter=origin.delimiter, columns=columns
-    ) as stream:
+    with open_table(origin.file, columns=columns) as stream:
         yield _numbered(stream, sample)
 
 
@@ -151,10 +167,8 @@ def _numbered(stream: TableStream, sample: Table) -> Iterator[Table]:
 
 @contextmanager
 def open_table(
-    path: str | Path,
+    source: str | Path | TableFile,
     *,
-    encoding: str | None = None,
-    delimiter: str | None = None,
     batch_rows: int = 32_768,
     columns: list[str] | None = None,
 ) -> Iterator[TableStream]:
@@ -163,11 +177,14 @@ def open_table(
     For files larger than memory. ``-`` is standard input. ``columns`` limits what is read of a
     Parquet file, names that it lacks aside.
     """
-    with _regular_file(Path(path)) as file:
-        if file_format(file) == "parquet":
-            opened = _parquet_stream(file, batch_rows=batch_rows, columns=columns)
+    file = as_file(source)
+    with _regular_file(Path(file.path)) as path:
+        if file_format(path) == "parquet":
+            opened = _parquet_stream(path, batch_rows=batch_rows, columns=columns)
         else:
-            opened = csv_stream(file, encoding=encoding, delimiter=delimiter, batch_rows=batch_rows)
+            opened = csv_stream(
+                path, encoding=file.encoding, delimiter=file.delimiter, batch_rows=batch_rows
+            )
         with opened as stream:
             yield stream
 
@@ -190,13 +207,12 @@ def _regular_file(path: Path) -> Iterator[Path]:
         yield copy
 
 
-def read_header(
-    path: str | Path, *, encoding: str | None = None, delimiter: str | None = None
-) -> list[str]:
+def read_header(source: str | Path | TableFile) -> list[str]:
     """The column names alone."""
-    path = Path(path)
+    file = as_file(source)
+    path = Path(file.path)
     if file_format(path) == "csv":
-        return csv_dialect(path, encoding=encoding, delimiter=delimiter).names
+        return csv_dialect(path, encoding=file.encoding, delimiter=file.delimiter).names
     return _column_names(_parquet_files(path)[0])
 
 
@@ -232,7 +248,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_frame(frame: pd.DataFrame | ArrowFrame, decimal: DecimalMark | None) -> Table:
+def _from_frame(frame: pd.DataFrame | ArrowFrame) -> Table:
     if isinstance(frame, pd.DataFrame):
         names = [str(name) for name in frame.columns]
         check_names("the DataFrame", names)
@@ -246,7 +262,7 @@ def _from_frame(frame: pd.DataFrame | ArrowFrame, decimal: DecimalMark | None) -
         for buffer in (b for column in batch.columns for b in column.buffers() if b is not None):
             digest.update(buffer)
     data = data.replace_schema_metadata(None)
-    table = Table("the DataFrame", data, digest.hexdigest(), decimal or decimal_mark(data))
+    table = Table("the DataFrame", data, digest.hexdigest(), decimal_mark(data))
     _check_rows(table)
     return table
 

@@ -1,39 +1,13 @@
 """What can be wrong with a table, in words that name the columns and the remedy."""
 
-from collections.abc import Iterable, Sequence
-from difflib import get_close_matches
+from collections.abc import Sequence
 
 from accord._files import OptionError, printable, quoted
-from accord._wording import listed_plainly
+from accord._wording import listed, near_matches
 
 
 class TableError(ValueError):
     """The table's content cannot be used."""
-
-
-def listed(names: Iterable[object], *, limit: int = 5) -> str:
-    """Names in a row, the surplus counted.
-
-    >>> listed(["a", "b", "c"]), listed(range(9), limit=2)
-    ("'a', 'b' and 'c'", "'0', '1' and 7 more")
-    """
-    shown = [quoted(name) for name in names]
-    if len(shown) > limit:
-        shown = [*shown[:limit], f"{len(shown) - limit} more"]
-    return listed_plainly(shown)
-
-
-def near_matches(name: str, names: Sequence[str], *, limit: int = 3) -> list[str]:
-    """The names most like ``name``, letter case and outer spaces aside.
-
-    >>> near_matches("Prize", ["id", "price", "area"])
-    ['price']
-    """
-    plain: dict[str, str] = {}
-    for candidate in names:
-        plain.setdefault(candidate.strip().casefold(), candidate)
-    found = get_close_matches(name.strip().casefold(), list(plain), n=limit, cutoff=0.7)
-    return [plain[match] for match in found]
 
 
 def absent_column(name: str, names: Sequence[str], *, role: str, source: str) -> OptionError:

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from accord._files import quoted
 from accord._types import Bools, Floats
-from accord._wording import count
+from accord._wording import count, listed, near_matches
 from accord.tables.cells import CellFormat, CellKind, DecimalMark, UnreadableCells, convert
 from accord.tables.detection import detect
-from accord.tables.problems import TableError, listed, near_matches
+from accord.tables.problems import TableError
 
 # A text column with more distinct values than this share of its rows names rows, not groups.
 _IDENTIFIER_SHARE = 0.5
@@ -280,13 +280,19 @@ class ConformedRows:
 
 
 def conform(
-    table: pa.Table, schema: Schema, *, source: str, first_row: int = 1, strict: bool = False
+    table: pa.Table,
+    schema: Schema,
+    *,
+    source: str,
+    by_name: bool = True,
+    first_row: int = 1,
+    strict: bool = False,
 ) -> Conformed:
     """A batch in the model's form, and what in it is out of the ordinary, counted by column.
 
-    Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
-    file. ``strict`` refuses infinite and absurd cells and unseen categories, by column and row.
+    See :func:`check_columns` for ``by_name`` and :func:`conform_rows` for the others.
     """
+    check_columns(table.column_names, schema, source=source, by_name=by_name)
     rows = conform_rows(table, schema, source=source, first_row=first_row, strict=strict)
     return Conformed(rows.X, rows.surprises(), rows.unlike)
 
@@ -400,7 +406,7 @@ def check_columns(
         if moved:
             problems.append(f"{listed(moved)} stand in another order than in training")
     if problems:
-        remedy = "" if missing else " Pass --by-name to match columns by their names alone."
+        remedy = "" if missing else " Pass by_name (--by-name) to match by names alone."
         remedy = remedy or " Correct the header, or add the columns."
         raise TableError(f"{source} does not fit the model: {'; '.join(problems)}.{remedy}")
 

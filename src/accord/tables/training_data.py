@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from accord._files import OptionError, quoted
 from accord._types import Bools, Floats
-from accord._wording import count
+from accord._wording import count, listed
 from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
-from accord.tables.problems import TableError, absent_column, listed
+from accord.tables.problems import TableError, absent_column
 from accord.tables.schema import Schema, conform
 
 MINIMUM_ROWS = 20
@@ -387,7 +387,7 @@ def _copies(X: pd.DataFrame, y: Floats, target: str) -> list[str]:
     )
     return [
         f"{listed(copies)} {follow} {quoted(target)} almost exactly. If {is_it} not known when you "
-        f"predict, leave {it} out with --ignore."
+        f"predict, list {it} in ignore (--ignore)."
     ]
 
 

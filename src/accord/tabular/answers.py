@@ -12,12 +12,12 @@ from numpy.typing import NDArray
 
 from accord._checks import check_probability
 from accord._types import Floats
-from accord.distributions import Distribution
-from accord.tables import ArrowFrame, Table
+from accord.distributions import PARTS, Distribution
+from accord.tables import ArrowFrame, Table, TableFile
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]
-Unframed: TypeAlias = Array | Sequence[Any] | Table | str | Path
+Unframed: TypeAlias = Array | Sequence[Any] | Table | TableFile | str | Path
 Rows: TypeAlias = pd.DataFrame | ArrowFrame | Unframed
 F = TypeVar("F", bound=ArrowFrame)
 
@@ -88,8 +88,7 @@ class AnswersRows(ABC):
         one; ``distance`` from the training rows; ``total``, the root of the sum of their squares.
         """
         dist = self.predict_dist(X)
-        parts = {name: getattr(dist, name) for name in ("mean", "noise", "disagreement")}
-        parts |= {"distance": dist.distance, "total": dist.std}
+        parts = {name: getattr(dist, name) for name in ("mean", *PARTS)} | {"total": dist.std}
         values = np.column_stack([np.asarray(part) for part in parts.values()])
         found = framed(X, values, list(parts))
         return pd.DataFrame(found, columns=list(parts)) if isinstance(found, np.ndarray) else found

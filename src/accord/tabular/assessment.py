@@ -1,6 +1,6 @@
 """Predictions beside what came true: coverage, width and errors of the same rows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._types import Bools, Floats, Indices
-from accord.distributions import Distribution
+from accord.distributions import PARTS, Distribution
 from accord.metrics import ReliabilityCurve, crps, interval_score, mae, r2, rmse
 from accord.portfolio import HeldOut
 from accord.tables import TrainingData
@@ -80,9 +80,7 @@ class Assessment:
             y=values,
             mean=np.asarray(dist.mean),
             std=np.asarray(dist.std),
-            noise=np.asarray(dist.noise),
-            disagreement=np.asarray(dist.disagreement),
-            distance=np.asarray(dist.distance),
+            **{name: np.asarray(getattr(dist, name)) for name in PARTS},
             lower=ends[:, 0],
             upper=ends[:, 1],
             pit=np.asarray(dist.cdf(values)),
@@ -99,7 +97,7 @@ class Assessment:
 
         **Shape**: mean and y (N,), interval (N, 2).
         """
-        names = ("std", "noise", "disagreement", "distance", "pit", "log_density", "crps")
+        names = ("std", *PARTS, "pit", "log_density", "crps")
         unknown = dict.fromkeys(names, np.full(len(y), np.nan))
         number = np.asarray(rows, dtype=np.int64)
         lower, upper = interval.T
@@ -199,10 +197,7 @@ class Assessment:
     @property
     def variance_shares(self) -> tuple[float, float, float]:
         """What noise, disagreement and distance contribute to the variance of all rows."""
-        parts = [
-            float(np.sum(np.square(part)))
-            for part in (self.noise, self.disagreement, self.distance)
-        ]
+        parts = [float(np.sum(np.square(getattr(self, name)))) for name in PARTS]
         total = sum(parts) or 1.0
         return parts[0] / total, parts[1] / total, parts[2] / total
 
@@ -268,6 +263,11 @@ def _columns(make: Callable[[str], Any]) -> dict[str, Any]:
     """A new array for each of an assessment's columns."""
     names = [field.name for field in fields(Assessment) if field.name != "coverage"]
     return {name: make(name) for name in names}
+
+
+def held_out_places(parts: Sequence[HeldOut]) -> Indices:
+    """Places of the held-out rows among the training rows, in their order."""
+    return np.sort(np.concatenate([part.rows for part in parts]))
 
 
 def assessed_part(

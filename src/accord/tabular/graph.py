@@ -30,7 +30,7 @@ def export_table(
         raise NotExportableError(obstacles)
     schema, graph = model.schema_, Graph()
     inputs = TableInputs.of(graph, schema)
-    answer: GraphAnswer = state(model.engine_, state(model.preprocessor_, inputs))
+    answer: GraphAnswer = state(model.engine_, state(model.encoder_, inputs))
     unlike = state_unlike(inputs, schema)
     if unlike is not None and answer.unusual is not None:
         answer = replace(answer, unusual=answer.unusual | unlike)

@@ -24,9 +24,8 @@ from accord.portfolio import Blank, HeldOutRows, Part, Residuals, fold_count, ra
 from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
-    check_columns,
+    TableEncoder,
     conform,
-    make_preprocessor,
     prepare_training,
 )
 from accord.tabular.answers import AnswersRows, Rows
@@ -157,17 +156,12 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         dist = self.predict_dist(X)
         frame = self._conformed(X)[0]
         return table_receipts(
-            lambda _: dist,
-            lambda _: self._answer(X, as_known=True)[0],
-            self.residuals_.blanks_,
-            self.residuals_.proximity_,
-            self.encoder_,
-            self.profile_,
+            self,
+            self.residuals_,
             frame.set_axis(X.index) if isinstance(X, pd.DataFrame) else frame,
-            reference_numbers=self.reference_rows_,
-            coverage=self.coverage if coverage is None else coverage,
-            permutations=0,
-            seed=0,
+            answer=lambda _: dist,
+            as_known=lambda _: self._answer(X, as_known=True)[0],
+            coverage=coverage,
         )
 
     def is_unusual(self, X: Any) -> Bools:
@@ -245,7 +239,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         table, roles = with_roles(X, {"target": y})
         data = prepare_training(table, target=roles["target"])
         self._schema = data.schema.to_dict()
-        self.encoder_ = make_preprocessor(data.schema, random_state=0)
+        self.encoder_ = TableEncoder(data.schema, random_state=0)
         self.profile_ = TableProfile(data.X)
         return np.asarray(self.encoder_.fit_transform(data.X, data.y), dtype=np.float64)
 
@@ -253,7 +247,6 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         """New rows as the encoder takes them, and which hold what none of the known rows held."""
         schema = Schema.from_dict(self._schema)
         table = as_table(X if isinstance(X, pd.DataFrame) else np.asarray(X))
-        check_columns(table.data.column_names, schema, source=table.name, by_name=True)
         frame, _, unlike = conform(table.data, schema, source=table.name)
         return frame, unlike
 

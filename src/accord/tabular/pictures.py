@@ -13,8 +13,8 @@ from accord._checks import check_choice
 from accord._types import Floats
 from accord.plots import Evidence, dependence_curve, evidence_figure, style
 from accord.plots import figure as new_figure
-from accord.tables import absent_column, check_columns, conform, number_column
-from accord.tabular.assessment import Assessment
+from accord.tables import absent_column, conform, number_column
+from accord.tabular.assessment import Assessment, held_out_places
 from accord.tabular.profile import as_floats, cell_text
 from accord.tabular.roles import with_roles
 
@@ -104,7 +104,7 @@ def _dependence(
     kind = _kind(X[name])
     at = np.arange(float(len(values)))
     if kind != "category":
-        at = as_floats(pd.DataFrame({name: values}))[:, 0] / (1e6 if kind == "date" else 1.0)
+        at = as_floats(pd.DataFrame({name: values}))[:, 0]
 
     def averaged(parts: Floats) -> Floats:
         each: Floats = np.asarray(parts).reshape(len(values), len(rows))
@@ -189,9 +189,10 @@ def _evidence(model: "TableRegressor", X: Any, y: str | ArrayLike | None) -> Evi
     """Held-out rows, or given ones, beside the model's predictions for them."""
     if X is None:
         _known_rows(model)
-        places = np.sort(np.concatenate([part.rows for part in model.engine_.judged_]))
         found = model.held_out_
-        how_far = model.engine_.proximity_.distance_leave_one_out()[places]
+        how_far = model.engine_.proximity_.distance_leave_one_out()[
+            held_out_places(model.engine_.judged_)
+        ]
     else:
         found, how_far = _assessed(model, X, y)
     return Evidence(
@@ -220,7 +221,6 @@ def _assessed(
         raise absent_column(roles["target"], names, role="target", source=table.name)
     observed = number_column(table, "target", roles["target"])
     known = np.flatnonzero(~np.isnan(observed))
-    check_columns(names, schema, source=table.name, by_name=True)
     features = model.transform(conform(table.data, schema, source=table.name).X.iloc[known])
     found = Assessment.of(
         model.answer(features)[0], observed[known], rows=known + 1, coverage=model.coverage

@@ -9,7 +9,8 @@ from scipy.special import ndtri
 
 from accord._types import Floats
 from accord._wording import number
-from accord.splits import groups_of_copies
+from accord.splits import groups_of_copies, row_hashes
+from accord.tables import as_numbers
 
 LEVELS = np.linspace(0, 1, 101)
 CATEGORIES = 50
@@ -87,7 +88,10 @@ class TableProfile:
 
 
 def as_floats(X: pd.DataFrame) -> Floats:
-    """Numbers and dates as numbers, missing ones as NaN."""
+    """Numbers, and dates in seconds since 1970; missing ones are NaN.
+
+    **Shape**: X (n, d) → (n, d).
+    """
     dates = [place for place, kind in enumerate(X.dtypes) if kind.kind == "M"]
     if not dates:
         return X.to_numpy(dtype=np.float64)
@@ -95,18 +99,8 @@ def as_floats(X: pd.DataFrame) -> Floats:
     numbers = [place for place in range(X.shape[1]) if place not in set(dates)]
     values[:, numbers] = X.iloc[:, numbers].to_numpy(dtype=np.float64)
     for place in dates:
-        moments = X.iloc[:, place].to_numpy(dtype="datetime64[us]")
-        values[:, place] = np.where(np.isnat(moments), np.nan, moments.astype(np.int64))
+        values[:, place] = as_numbers(X.iloc[:, place].to_numpy(dtype="datetime64[us]"))
     return values
-
-
-def row_hashes(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:
-    """A number per row that equal rows share, features and target.
-
-    **Shape**: X (n, d), y (n,) → (n,).
-    """
-    hashed = pd.util.hash_pandas_object(X.assign(**{"\0target": y}), index=False)
-    return np.asarray(hashed, dtype=np.uint64)
 
 
 def remembered_rows(X: pd.DataFrame, y: Floats) -> NDArray[np.uint64]:

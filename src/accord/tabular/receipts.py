@@ -1,6 +1,7 @@
 """Receipts for tables: by the columns that people know, whatever the models see of them."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import numpy as np
 import pandas as pd
@@ -24,39 +25,58 @@ from accord.tabular.profile import CATEGORIES, TableProfile
 from accord.trust import Proximity
 
 
+class Widening(Protocol):
+    """By what a fitted model widens its predictions."""
+
+    @property
+    def proximity_(self) -> Proximity: ...
+    @property
+    def blanks_(self) -> Blanks: ...
+
+
+class OfTables(Protocol):
+    """A fitted model of tables."""
+
+    coverage: float
+
+    @property
+    def encoder_(self) -> TableEncoder: ...
+    @property
+    def profile_(self) -> TableProfile: ...
+    @property
+    def reference_rows_(self) -> Indices: ...
+
+
 def table_receipts(
-    answer: Callable[[Floats], Distribution],
-    as_known: Callable[[Floats], Distribution],
-    blanks: Blanks,
-    proximity: Proximity,
-    encoder: TableEncoder,
-    profile: TableProfile,
+    model: OfTables,
+    widening: Widening,
     X: pd.DataFrame,
     *,
-    reference_numbers: Indices,
-    coverage: float,
-    permutations: int,
-    seed: int,
+    answer: Callable[[Floats], Distribution],
+    as_known: Callable[[Floats], Distribution],
+    coverage: float | None = None,
+    permutations: int = 0,
+    seed: int = 0,
 ) -> Receipts:
     """Receipts of rows that have the schema's columns and types already.
 
     ``answer`` predicts rows by their features; without ``permutations`` it is only asked about
-    those of ``X``. ``as_known`` predicts them without what ``blanks`` add.
+    those of ``X``. ``as_known`` predicts them without what blanks add.
     """
-    x = np.asarray(encoder.transform(X), dtype=np.float64)
-    columns = Columns.of(encoder.feature_names())
+    x = np.asarray(model.encoder_.transform(X), dtype=np.float64)
+    columns = Columns.of(model.encoder_.feature_names())
     return explain(
         answer,
-        proximity,
+        widening.proximity_,
         x,
         columns=columns,
-        cells=_Cells(encoder, profile, proximity, X, x, columns),
-        reference_numbers=reference_numbers,
-        coverage=coverage,
+        cells=_Cells(model, widening.proximity_, X, x, columns),
+        reference_numbers=model.reference_rows_,
+        coverage=model.coverage if coverage is None else coverage,
         permutations=permutations,
         seed=seed,
         index=X.index,
-        unknown=_unknown(as_known, blanks, x, columns),
+        unknown=_unknown(as_known, widening.blanks_, x, columns),
     )
 
 
@@ -74,15 +94,7 @@ def _unknown(
 
 
 def held_out_receipts(
-    proximity: Proximity,
-    encoder: TableEncoder,
-    profile: TableProfile,
-    X: pd.DataFrame,
-    *,
-    held_out: HeldOut,
-    lines: Indices,
-    reference_numbers: Indices,
-    coverage: float,
+    model: OfTables, widening: Widening, X: pd.DataFrame, *, held_out: HeldOut, lines: Indices
 ) -> Receipts:
     """Receipts of training rows, as predicted by models that had not seen them.
 
@@ -91,19 +103,17 @@ def held_out_receipts(
 
     **Shape**: X (N, columns), all training rows; lines (n,), places among those held out.
     """
-    places = held_out.rows[lines]
-    rows = X.iloc[places]
-    x = np.asarray(encoder.transform(rows), dtype=np.float64)
-    columns = Columns.of(encoder.feature_names())
-    dist = held_out.dist[lines]
+    proximity, rows, dist = widening.proximity_, X.iloc[held_out.rows[lines]], held_out.dist[lines]
+    x = np.asarray(model.encoder_.transform(rows), dtype=np.float64)
+    columns = Columns.of(model.encoder_.feature_names())
     return explain(
         lambda _: dist,
         proximity,
         x,
         columns=columns,
-        cells=_Cells(encoder, profile, proximity, rows, x, columns),
-        reference_numbers=reference_numbers,
-        coverage=coverage,
+        cells=_Cells(model, proximity, rows, x, columns),
+        reference_numbers=model.reference_rows_,
+        coverage=model.coverage,
         permutations=0,
         seed=0,
         index=rows.index,
@@ -115,20 +125,15 @@ class _Cells:
     """Numbers, dates, categories and gaps, each beside those of the training rows."""
 
     def __init__(
-        self,
-        encoder: TableEncoder,
-        profile: TableProfile,
-        proximity: Proximity,
-        X: pd.DataFrame,
-        x: Floats,
-        columns: Columns,
+        self, model: OfTables, proximity: Proximity, X: pd.DataFrame, x: Floats, columns: Columns
     ) -> None:
-        self.profile, self.columns, self.x = profile, columns, x
+        encoder = model.encoder_
+        self.profile, self.columns, self.x = model.profile_, columns, x
         self.cells = X[list(columns.names)]
         self.missing: Bools = self.cells.isna().to_numpy()
         self.new = self._new()
         self.references = proximity.references()
-        self.sampled = len(self.references) < profile.n_rows
+        self.sampled = len(self.references) < self.profile.n_rows
         self.limits = {column.name: column.limits for column in encoder.schema.columns}
         self.measured, self.labels = encoder.measured(), encoder.feature_labels()
         self.dates = {str(name) for name, kind in self.cells.dtypes.items() if kind.kind == "M"}

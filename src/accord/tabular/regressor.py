@@ -19,16 +19,13 @@ from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, html_card
 from accord.explanation import Receipts
 from accord.portfolio import Bounds, Effort
+from accord.splits import row_hashes
 from accord.tables import (
     Conformed,
     Schema,
-    Table,
     check_columns,
     conform,
     input_arrays,
-    make_preprocessor,
-    prepare_training,
-    suspects,
 )
 from accord.tabular.answers import AnswersRows, Array, Rows
 from accord.tabular.assessment import Assessment, assessed_part
@@ -38,21 +35,12 @@ from accord.tabular.engines import (
     check_engine,
     check_placed,
     make_engine,
-    tolerance_for,
 )
 from accord.tabular.graph import export_table
 from accord.tabular.pictures import plot_table
-from accord.tabular.profile import TableProfile, remembered_rows, row_hashes, share_remembered
+from accord.tabular.profile import TableProfile, remembered_rows, share_remembered
 from accord.tabular.receipts import table_receipts
-from accord.tabular.roles import (
-    as_table,
-    check_roles,
-    held_together,
-    notes_on_splits,
-    order_of,
-    with_note_on_groups,
-    with_roles,
-)
+from accord.tabular.roles import as_table, notes_on_splits
 from accord.tabular.stream import SampledTable, all_rows
 from accord.work import Checkpoint, kept_in
 
@@ -100,9 +88,6 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         random_state: The same number gives the same model.
 
     Attributes:
-        schema_: The columns in use, how each is read, and why others are not.
-        card_: Where the model comes from, and its figures.
-        leaderboard_: Each configuration with its out-of-fold score and its weight.
         held_out_: An :class:`Assessment` of the training rows, each predicted by models that had
             not seen it. Not saved with the model.
         shifted_: The same for the most unusual rows, by models that had seen no such rows.
@@ -171,7 +156,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
         Args:
             X: A DataFrame, an array, or the path of a CSV or Parquet file or of a folder of Parquet
-                files.
+                files; an :class:`accord.tables.TableFile` says how a CSV file is written.
             y: The name of the target column, or the targets.
             sample_weight: How much each row counts in training and in choosing and calibrating
                 models; a column name or values. Intervals, and the figures of held-out rows, count
@@ -190,8 +175,20 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         show = shown(progress)
         show(0.0, "Reading")
         known = {"weight": sample_weight, "tolerance": y_tolerance}
-        sample = self._read(X, {"target": y, **known, "lower": y_lower, "upper": y_upper})
+        sample = SampledTable.read(
+            X,
+            {"target": y, **known, "lower": y_lower, "upper": y_upper},
+            tolerance=self.tolerance,
+            group=self.group,
+            time=self.time,
+            ignore=self.ignore,
+            use=self.use,
+            category=self.category,
+            max_rows=self.max_rows,
+            passes=self.passes if self.engine is None else 0,
+        )
         del X  # a file that was read is not needed twice in memory
+        self._schema, self.encoder_ = sample.data.schema.to_dict(), sample.encoder
         self.bounds_, bound_notes = bounds_for(self.bounds, sample.data, self.engine)
         work = (_READ_AGAIN if sample.passes else _READ, _TRAIN, _JUDGE)
         reading, training, judging = parts(show, work)
@@ -251,15 +248,12 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         """:meth:`explain_uncertainty` of a frame that has the schema's columns and types."""
         check_is_fitted(self, "engine_")
         return table_receipts(
-            lambda rows: self.engine_.answer(rows)[0],
-            self.engine_.answer_as_known,
-            self.engine_.blanks_,
-            self.engine_.proximity_,
-            self.preprocessor_,
-            self.profile_,
+            self,
+            self.engine_,
             X,
-            reference_numbers=self.reference_rows_,
-            coverage=self.coverage if coverage is None else coverage,
+            answer=lambda rows: self.engine_.answer(rows)[0],
+            as_known=self.engine_.answer_as_known,
+            coverage=coverage,
             permutations=permutations,
             seed=random_state,
         )
@@ -289,7 +283,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         **Shape**: (N, features).
         """
         check_is_fitted(self, "engine_")
-        return np.asarray(self.preprocessor_.transform(X), dtype=np.float64)
+        return np.asarray(self.encoder_.transform(X), dtype=np.float64)
 
     plot = plot_table
 
@@ -313,7 +307,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
     def export_inputs(self, X: Rows) -> dict[str, Array]:
         """Rows as the exported graph takes them: a matrix of numbers, and one of category codes."""
-        return input_arrays(self._table_of(X).data, self.schema_)
+        schema, table = self.schema_, as_table(X)
+        check_columns(table.data.column_names, schema, source=table.name, by_name=True)
+        return input_arrays(table.data, schema)
 
     @property
     def feature_names_in_(self) -> Array:
@@ -322,11 +318,13 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
     @property
     def schema_(self) -> Schema:
+        """The columns in use, how each is read, and why others are not."""
         check_is_fitted(self, "engine_")
         return Schema.from_dict(self._schema)
 
     @property
     def card_(self) -> ModelCard:
+        """Where the model comes from, and its figures."""
         check_is_fitted(self, "engine_")
         state: Mapping[str, Any] = self._card
         low, high = state["target_range"]
@@ -334,6 +332,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
     @property
     def leaderboard_(self) -> pd.DataFrame:
+        """Each configuration with its out-of-fold score and its weight."""
         return pd.DataFrame(self.card_.leaderboard)
 
     def seen_in_training(self, X: pd.DataFrame, y: Floats) -> float:
@@ -373,41 +372,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
 
-    def _read(self, X: Rows, given: dict[str, Any]) -> SampledTable:
-        """The rows, what is known of each, and the features that the engine sees."""
-        table, roles = with_roles(X, given, max_rows=self.max_rows)
-        check_roles(table, group=self.group, time=self.time)
-        ignored = [*self.ignore, *([self.group] if self.group is not None else [])]
-        data = prepare_training(
-            table,
-            target=roles["target"],
-            **{f"{role}_column": roles.get(role) for role in given if role != "target"},
-            ignore=list(dict.fromkeys(ignored)),
-            use=self.use,
-            category=self.category,
-        )
-        data = with_note_on_groups(table, data, self.group)
-        self._schema = data.schema.to_dict()
-        self.preprocessor_ = make_preprocessor(data.schema, random_state=0)
-        features = np.asarray(self.preprocessor_.fit_transform(data.X, data.y), dtype=np.float64)
-        passes = 0 if self.engine is not None or table.origin is None else self.passes
-        return SampledTable(
-            table if passes else table.without_cells(),
-            data,
-            roles,
-            self.preprocessor_,
-            features,
-            tolerance=tolerance_for(self.tolerance, data),
-            together=held_together(table, data, group=self.group, time=self.time),
-            moments=order_of(table, data, self.time),
-            group=self.group,
-            time=self.time,
-            passes=passes,
-        )
-
     def _train(self, sample: SampledTable, progress: Progress, **for_portfolio: Any) -> None:
         data = sample.data
-        for_portfolio["blanks"] = self.preprocessor_.blanks()
+        for_portfolio["blanks"] = self.encoder_.blanks()
         self.engine_ = make_engine(
             self.engine,
             effort=self.effort,
@@ -434,9 +401,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         unseen = [*self.engine_.judged_, self.engine_.shifted_]
         assessed = [assessed_part(data, part, sample.together, self.coverage) for part in unseen]
         self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
-        self.suspects_ = tuple(
-            s for s in suspects(data.X, data.schema) if s.column not in {self.group, self.time}
-        )
+        self.suspects_ = sample.suspects
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))
         self.reference_rows_ = data.rows[self.engine_.proximity_.reference_rows_]
@@ -459,11 +424,5 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
     def _conformed(self, X: Rows) -> Conformed:
         check_is_fitted(self, "engine_")
-        table = self._table_of(X)
+        table = as_table(X)
         return conform(table.data, self.schema_, source=table.name)
-
-    def _table_of(self, X: Rows) -> Table:
-        """Rows as a table that has the schema's columns."""
-        schema, table = self.schema_, as_table(X)
-        check_columns(table.data.column_names, schema, source=table.name, by_name=True)
-        return table

@@ -19,6 +19,7 @@ from accord.tables import (
     Suspect,
     Table,
     TableError,
+    TableFile,
     TrainingData,
     absent_column,
     read_table,
@@ -34,7 +35,7 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
     """Rows in any of their forms as a table; an array's columns are x0, x1, …"""
     if isinstance(X, Table):
         return X
-    if isinstance(X, ArrowFrame | str | Path):
+    if isinstance(X, ArrowFrame | TableFile | str | Path):
         return read_table(X, max_rows=max_rows)
     if hasattr(X, "collect"):
         raise TypeError(
@@ -163,8 +164,6 @@ def notes_on_splits(
     if together is not None and group is None:
         copies = len(together) - len(np.unique(together))
     if copies:
-        words = "row repeats" if copies == 1 else "rows repeat"
-        notes.append(
-            f"{copies:,} {words} another one in every column: copies were held out together."
-        )
+        repeat = count(copies, "row repeats", "rows repeat")
+        notes.append(f"{repeat} another one in every column: copies were held out together.")
     return notes

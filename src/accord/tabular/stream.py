@@ -2,11 +2,11 @@
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Self, final
 
 import numpy as np
 import pandas as pd
@@ -17,21 +17,33 @@ from numpy.typing import NDArray
 from accord._code import code_digest
 from accord._progress import Progress
 from accord._types import Floats, Indices
+from accord._wording import byte_size
 from accord.portfolio import MoreRows, record_type
+from accord.splits import row_hashes
 from accord.tables import (
     FurtherTraining,
     Records,
     ShuffledRows,
+    Suspect,
     Table,
     TableEncoder,
     TableError,
     TrainingData,
     part_count,
+    prepare_training,
     read_again,
     sample_note,
+    suspects,
 )
-from accord.tabular.profile import row_hashes
-from accord.tabular.roles import order_of
+from accord.tabular.answers import Rows
+from accord.tabular.engines import tolerance_for
+from accord.tabular.roles import (
+    check_roles,
+    held_together,
+    order_of,
+    with_note_on_groups,
+    with_roles,
+)
 from accord.work import Checkpoint, digest
 
 _SEED = 0
@@ -63,6 +75,59 @@ class SampledTable:
     group: str | None = None
     time: str | None = None
     passes: int = 0
+
+    @classmethod
+    def read(
+        cls,
+        X: Rows,
+        given: dict[str, Any],
+        *,
+        tolerance: float | str = "choose",
+        group: str | None,
+        time: str | None,
+        ignore: Sequence[str],
+        use: Sequence[str],
+        category: Sequence[str],
+        max_rows: int | None = None,
+        passes: int = 0,
+    ) -> Self:
+        """Read rows, with what is ``given`` of each (values, or names of columns), and encode them.
+
+        The other arguments are those of :class:`accord.TableRegressor`.
+        """
+        table, roles = with_roles(X, given, max_rows=max_rows)
+        check_roles(table, group=group, time=time)
+        data = prepare_training(
+            table,
+            target=roles["target"],
+            **{f"{role}_column": roles.get(role) for role in given if role != "target"},
+            ignore=list(dict.fromkeys([*ignore, *([] if group is None else [group])])),
+            use=use,
+            category=category,
+        )
+        data = with_note_on_groups(table, data, group)
+        encoder = TableEncoder(data.schema, random_state=0)
+        features = np.asarray(encoder.fit_transform(data.X, data.y), dtype=np.float64)
+        passes = 0 if table.origin is None else passes
+        return cls(
+            table if passes else table.without_cells(),
+            data,
+            roles,
+            encoder,
+            features,
+            tolerance=tolerance_for(tolerance, data),
+            together=held_together(table, data, group=group, time=time),
+            moments=order_of(table, data, time),
+            group=group,
+            time=time,
+            passes=passes,
+        )
+
+    @property
+    def suspects(self) -> tuple[Suspect, ...]:
+        """Columns that look like a group or a time, and were not named as that."""
+        found = suspects(self.data.X, self.data.schema)
+        return tuple(each for each in found if each.column not in {self.group, self.time})
 
     @property
     def key(self) -> str:
@@ -120,7 +185,7 @@ def _no_room(folder: Path, needed: int) -> str:
         return ""
     return (
         f"Networks were trained on the sample alone: a shuffled copy of all rows takes "
-        f"{needed / 2**30:.1f} GB, for which there is no room in {place}."
+        f"{byte_size(needed)}, for which there is no room in {place}."
     )
 
 

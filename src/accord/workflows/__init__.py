@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.export import ExportResult, export_model
     from accord.workflows.findings import JudgedRow, Leaks, LevelCurve, WideRow
-    from accord.workflows.fit import FitResult, fit_table, parse_tolerance
+    from accord.workflows.fit import FitResult, fit_table
     from accord.workflows.history import ALARM, History, MonitoredTable
-    from accord.workflows.methods import METHODS, Method
+    from accord.workflows.methods import METHODS, Method, method_named
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import (
         PredictResult,
@@ -58,9 +58,9 @@ _HOMES = {
     "explain": ("FeatureEffect", "UnusualRow"),
     "export": ("ExportResult", "export_model"),
     "findings": ("JudgedRow", "Leaks", "LevelCurve", "WideRow"),
-    "fit": ("FitResult", "fit_table", "parse_tolerance"),
+    "fit": ("FitResult", "fit_table"),
     "history": ("ALARM", "History", "MonitoredTable"),
-    "methods": ("METHODS", "Method"),
+    "methods": ("METHODS", "Method", "method_named"),
     "monitor": ("MonitorResult", "RowToLabel", "monitor_table"),
     "predict": (
         "PredictResult",
@@ -116,8 +116,8 @@ __all__ = [
     "interval_names",
     "load_model",
     "measure_drift",
+    "method_named",
     "monitor_table",
-    "parse_tolerance",
     "predict_table",
     "prediction_columns",
     "reliability",

@@ -1,13 +1,12 @@
 """All methods on the same splits of a table: a ranking with its errors, and a conclusion."""
 
-import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from accord._progress import Progress, parts, silent
@@ -15,16 +14,16 @@ from accord._types import Floats, Indices
 from accord._wording import count, listed_plainly, percent, with_error
 from accord.estimators import fit_together
 from accord.metrics import METRICS, Metric
+from accord.portfolio import random_parts, time_parts
 from accord.splits import OutlierSplit
 from accord.tables import (
-    DecimalMark,
+    TableEncoder,
+    TableSource,
     TableWriter,
     TrainingData,
-    make_preprocessor,
-    prepare_training,
     read_table,
 )
-from accord.tabular import Assessment
+from accord.tabular import Assessment, SampledTable, notes_on_splits
 from accord.training import EpochReport as Epochs
 from accord.work import Workers, workers_of
 from accord.workflows.methods import METHODS, Method, method_named
@@ -202,25 +201,27 @@ def _typical(scores: Sequence[MethodScore], metric: Metric) -> float | None:
 
 
 def compare_methods(
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     target: str,
     n_splits: int = 3,
     methods: Sequence[str | Method] | None = None,
+    group: str | None = None,
+    time: str | None = None,
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
+    category: Sequence[str] = (),
     coverage: float = 0.95,
-    seed: int = 0,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
+    random_state: int = 0,
     progress: Progress | None = None,
     client: "Client | None" = None,
 ) -> CompareResult:
     """Train every method on the same random splits and on as many outlier splits.
 
-    All see the same preprocessed features; each is trained with the settings that its ``about``
-    names. A method that fails is reported as such, and the others are kept.
+    Random splits hold out what :func:`fit_table` holds out together: groups, stretches of time, or
+    copies of a row; the methods themselves are not told of them. All see the same preprocessed
+    features; each is trained with the settings that its ``about`` names. A method that fails is
+    reported as such, and the others are kept.
 
     Args:
         table: File or DataFrame with the target among its columns.
@@ -228,27 +229,39 @@ def compare_methods(
         n_splits: Splits of either kind.
         methods: Names from :data:`METHODS`, or methods of your own; all that are listed unless
             given.
+        group: A column whose rows belong together (a person, a machine): they are held out
+            together.
+        time: A column that orders the rows: they are held out in blocks of time.
         ignore: Columns not to be used.
         use: Columns to be used although they look like row numbers or names of rows.
+        category: Columns of numbers that are names of kinds, such as postcodes or machine types.
         coverage: Share of the values that intervals should contain.
-        seed: The same number gives the same splits and models.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
+        random_state: The same number gives the same splits and models.
         progress: Called with the share of the work that is done.
         client: A Dask client, whose workers train, each a method at a time.
     """
-    start = time.perf_counter()
+    start = perf_counter()
     progress = progress or silent
     chosen = _chosen(methods)
     present = [method for method in chosen if method.installed]
     progress(0.0, "Reading")
-    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
-    data = prepare_training(source, target=target, ignore=ignore, use=use)
-    folds = _prepared(data, _splits(data, n_splits, seed), seed)
+    source = read_table(table)
+    sample = SampledTable.read(
+        source,
+        {"target": target},
+        group=group,
+        time=time,
+        ignore=ignore,
+        use=use,
+        category=category,
+    )
+    data, splits = sample.data, _splits(sample, n_splits, random_state)
+    folds = _prepared(data, splits, random_state)
     scores: list[MethodScore] = []
     assessments: dict[tuple[str, SplitKind], Assessment] = {}
     failures: dict[str, str] = {}
     for method, outcome in _outcomes(
-        present, (folds, data.y, data.rows), coverage, seed, progress, workers_of(client)
+        present, (folds, data.y, data.rows), coverage, random_state, progress, workers_of(client)
     ):
         if isinstance(outcome, Exception):  # the method gets a row that says so
             failures[method.name] = f"{type(outcome).__name__}: {' '.join(str(outcome).split())}"
@@ -267,9 +280,13 @@ def compare_methods(
         failures=failures,
         about={method.name: method.about for method in present},
         absent=tuple(method.name for method in chosen if not method.installed),
-        notes=data.notes,
-        n_splits=n_splits,
-        seconds=time.perf_counter() - start,
+        notes=(
+            *data.notes,
+            *notes_on_splits(sample.suspects, sample.together, group=group),
+            *_fewer(len(splits) // 2, n_splits),
+        ),
+        n_splits=len(splits) // 2,
+        seconds=perf_counter() - start,
     )
 
 
@@ -280,23 +297,36 @@ def _chosen(wanted: Sequence[str | Method] | None) -> list[Method]:
     return list(dict.fromkeys(found))
 
 
-def _splits(data: TrainingData, n_splits: int, seed: int) -> list[Split]:
-    n = len(data.y)
-    size = max(2, round(_TEST_SHARE * n))
-    splits: list[Split] = []
-    for place in range(n_splits):
-        order = np.random.default_rng([seed, place]).permutation(n)
-        splits.append(("random", np.sort(order[size:]), np.sort(order[:size])))
-    features = make_preprocessor(data.schema, random_state=seed).fit_transform(data.X, data.y)
-    outliers = OutlierSplit(n_splits, fraction=max(_TEST_SHARE, 2 / n), random_state=seed)
-    return splits + [("unusual", train, test) for train, test in outliers.split(features)]
+def _splits(sample: SampledTable, n_splits: int, seed: int) -> list[Split]:
+    """Random splits, and as many that hold out the most unusual rows.
+
+    They are fewer than asked for where the rows form fewer groups.
+    """
+    n_parts = min(max(n_splits, round(1 / _TEST_SHARE)), len(sample.data.y) // 2)
+    if sample.moments is not None:
+        parts = time_parts(sample.moments, n_parts)
+    else:
+        assert sample.together is not None, "rows have an order or are held together"
+        parts = random_parts(sample.together, n_parts, seed=seed)
+    parts = [part for part in parts if len(part.test) > 1]
+    chosen = np.random.default_rng(seed).permutation(len(parts))[:n_splits]
+    splits: list[Split] = [("random", parts[own].train, parts[own].test) for own in chosen]
+    outliers = OutlierSplit(len(splits), fraction=_TEST_SHARE, random_state=seed)
+    return splits + [("unusual", train, test) for train, test in outliers.split(sample.features)]
+
+
+def _fewer(n_splits: int, wanted: int) -> list[str]:
+    if n_splits == wanted:
+        return []
+    made = count(n_splits, "split")
+    return [f"{made} of each kind: for {wanted}, the rows or their groups are too few."]
 
 
 def _prepared(data: TrainingData, splits: list[Split], seed: int) -> list[Fold]:
     """Features of each split, preprocessed by what its training rows know."""
     folds = []
     for kind, train, test in splits:
-        pipeline = make_preprocessor(data.schema, random_state=seed)
+        pipeline = TableEncoder(data.schema, random_state=seed)
         features = np.asarray(pipeline.fit_transform(data.X.iloc[train], data.y[train]))
         folds.append((kind, train, test, features, pipeline.transform(data.X.iloc[test])))
     return folds
@@ -326,7 +356,7 @@ def _outcomes(
 
 
 def _run(method: Method, rows: Rows, coverage: float, seed: int, progress: Progress) -> Judged:
-    start = time.perf_counter()
+    start = perf_counter()
     folds, y, numbers = rows
     jobs: list[tuple[Any, ...]] = [
         (method.make(seed + place), features, y[train])
@@ -334,7 +364,7 @@ def _run(method: Method, rows: Rows, coverage: float, seed: int, progress: Progr
     ]
     widths = [fold[3].shape[1] for fold in folds]
     fit_together(jobs, listener=_share_of_epochs(widths, lambda s: progress(s, method.name)))
-    seconds = (time.perf_counter() - start) / len(folds)
+    seconds = (perf_counter() - start) / len(folds)
     found: dict[SplitKind, list[Assessment]] = {}
     for (model, *_), (kind, _, test, _, features) in zip(jobs, folds, strict=True):
         assessment = Assessment.of(

@@ -98,7 +98,7 @@ def run_demo(
     folder: str | Path = "accord-demo",
     *,
     write_report: "Callable[[FitResult], str]",
-    seed: int = 0,
+    random_state: int = 0,
     force: bool = False,
     progress: Progress | None = None,
 ) -> DemoResult:
@@ -107,7 +107,7 @@ def run_demo(
     Args:
         folder: Where tables, model, predictions and report are written.
         write_report: Turns the result of the fit into a page.
-        seed: The same number gives the same model.
+        random_state: The same number gives the same model.
         force: Replace files that exist.
         progress: Called with the share of the work that is done.
     """
@@ -124,11 +124,11 @@ def run_demo(
         folder / name for name in ("model.accord", "report.html", "report.json")
     )
     check_outputs((train, new, predictions, model, report, document), force=force)
-    known, unknown = _tables(seed)
+    known, unknown = _tables(random_state)
     for frame, path in ((known, train), (unknown, new)):
         with atomic_output(path, force=force) as part, TableWriter(part) as writer:
             writer.write(pa.Table.from_pandas(frame, preserve_index=False))
-    result = fit_table(train, target=_DEMO_TARGET, seed=seed, progress=progress)
+    result = fit_table(train, target=_DEMO_TARGET, random_state=random_state, progress=progress)
     page = write_report(result)
     with atomic_outputs([model, report, document], force=force) as parts:
         result.model.save(parts[0])

@@ -8,8 +8,7 @@ import pandas as pd
 from scipy import stats
 
 from accord._types import Bools, Floats
-from accord._wording import count, percent
-from accord.tables import listed
+from accord._wording import count, listed, percent
 from accord.tabular import TableProfile, as_floats
 from accord.trust import UNUSUAL_SHARE
 

@@ -1,6 +1,7 @@
 """Does a saved model hold on new labelled rows?"""
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,14 +13,14 @@ from accord._files import quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, percent
+from accord.distributions import Distribution
 from accord.splits import groups_of_copies
 from accord.tables import (
-    DecimalMark,
     Schema,
     Table,
     TableError,
+    TableSource,
     absent_column,
-    check_columns,
     conform,
     number_column,
     read_table,
@@ -64,14 +65,11 @@ class EvaluateResult:
 
 def evaluate_table(
     model: str | Path | TableRegressor,
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     coverage: float | None = None,
     by_name: bool = False,
     strict: bool = False,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> EvaluateResult:
     """Compare a model's predictions with the target column of a table.
@@ -83,18 +81,18 @@ def evaluate_table(
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
         strict: Infinite and extreme values and unknown categories are refused; they are flagged
             otherwise.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
     reading, predicting = parts(progress or silent, (1, 4))
     reading(0.0, "Reading")
-    model = model if isinstance(model, TableRegressor) else load_model(model)
+    model = load_model(model)
     schema, card = model.schema_, model.card_
-    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
+    source = read_table(table)
     y = _observed(source, schema)
-    check_columns(source.data.column_names, schema, source=source.name, by_name=by_name)
-    X, surprises, unlike = conform(source.data, schema, source=source.name, strict=strict)
+    X, surprises, unlike = conform(
+        source.data, schema, source=source.name, by_name=by_name, strict=strict
+    )
     rows = np.flatnonzero(~np.isnan(y))
     X, y = X.iloc[rows].reset_index(drop=True), y[rows]
     share = model.coverage if coverage is None else coverage
@@ -131,18 +129,25 @@ def _judged(
     coverage: float,
     progress: Progress,
 ) -> tuple[Assessment, Bools, Floats]:
-    """Predictions beside the truth, flags and distances, chunk by chunk."""
+    """Predictions beside the truth, flags and distances."""
     found, flags, distances = [], [], []
+    for piece, features, dist, unusual in answers(model, X, progress):
+        found.append(Assessment.of(dist, y[piece], rows=rows[piece], coverage=coverage))
+        flags.append(unusual)
+        distances.append(model.engine_.proximity_.distance(features))
+    return Assessment.join(found), np.concatenate(flags), np.concatenate(distances)
+
+
+def answers(
+    model: TableRegressor, X: pd.DataFrame, progress: Progress
+) -> Iterator[tuple[slice, Floats, Distribution, Bools]]:
+    """Which rows, their features, distributions and flags, chunk by chunk."""
     for begin in range(0, len(X), _CHUNK):
         progress(begin / len(X), "Predicting")
         piece = slice(begin, begin + _CHUNK)
         features = model.transform(X.iloc[piece])
-        dist, unusual = model.answer(features)
-        found.append(Assessment.of(dist, y[piece], rows=rows[piece], coverage=coverage))
-        flags.append(unusual)
-        distances.append(model.engine_.proximity_.distance(features))
+        yield piece, features, *model.answer(features)
     progress(1.0, "Predicting")
-    return Assessment.join(found), np.concatenate(flags), np.concatenate(distances)
 
 
 def alike_rows(

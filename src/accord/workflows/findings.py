@@ -13,11 +13,13 @@ from sklearn.tree import DecisionTreeRegressor
 from accord._files import quoted
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, percent
+from accord.distributions import PARTS
 from accord.metrics import r2
 from accord.portfolio import HeldOut
 from accord.splits import groups_of_copies
 from accord.tables import ONE_HOT_CATEGORIES, Column, TrainingData
 from accord.tabular import Assessment, TableRegressor, as_floats, cell_text, held_out_receipts
+from accord.workflows.verdict import marginal_width
 
 # Rows and columns that are searched for leaks.
 _SEARCHED_ROWS, _SEARCHED_COLUMNS = 3_000, 200
@@ -30,7 +32,6 @@ _TOO_MUCH = 0.95
 # Rows that a page lists: the widest, those that are furthest off, and others drawn at random.
 _WIDEST, _FURTHEST, _LISTED = 100, 100, 500
 _WITH_RECEIPT = 12
-_PARTS = ("noise", "disagreement", "distance")
 _STATED = tuple(round(share / 100, 2) for share in range(50, 100))
 # Mean widths are known well enough from so many rows.
 _WIDTH_ROWS = 1_000
@@ -56,13 +57,14 @@ class Leaks:
         """What to look into; nothing if nothing is suspected."""
         found = [
             f"{quoted(name)} alone explains {percent(self.alone[name])} of the target's variance. "
-            "Is it known before the target is? If not, leave it out with --ignore."
+            "Is it known before the target is? If not, list it in ignore (--ignore)."
             for name in self.suspected
         ]
         if self.copies:
+            repeat = count(self.copies, "held-out row repeats", "held-out rows repeat")
             found.append(
-                f"{count(self.copies, 'held-out row')} repeat a row that the models had seen: the "
-                "figures are too good. Remove copies from the table."
+                f"{repeat} a row that the models had seen: the figures are too good. Remove copies "
+                "from the table."
             )
         return tuple(found)
 
@@ -187,7 +189,7 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
 
 def used_shares(model: TableRegressor) -> Counter[str]:
     """Of each column's features, the share that the models look at; a plain engine at all."""
-    sources = model.preprocessor_.feature_names()
+    sources = model.encoder_.feature_names()
     left_out = set(getattr(model.engine_, "left_out_", ()))
     every = Counter(sources)
     kept = Counter(source for place, source in enumerate(sources) if place not in left_out)
@@ -247,7 +249,7 @@ class JudgedRow:
     @property
     def mainly(self) -> tuple[str, float]:
         """The largest part of the variance, and its share."""
-        return max(((name, getattr(self, name)) for name in _PARTS), key=lambda part: part[1])
+        return max(((name, getattr(self, name)) for name in PARTS), key=lambda part: part[1])
 
     def to_json(self) -> dict[str, Any]:
         return {**vars(self), "inside": self.inside, "width": self.width, "error": self.error}
@@ -294,7 +296,7 @@ def _judged_rows(
     places = np.searchsorted(model.training_.rows, found.rows)
     cells = model.training_.X.iloc[places][list(columns)]
     unusual = _unusual(model)
-    variance = np.square(np.stack([getattr(found, name) for name in _PARTS]))
+    variance = np.square(np.stack([getattr(found, name) for name in PARTS]))
     shares = variance / np.maximum(variance.sum(axis=0), np.finfo(float).tiny)
     return tuple(
         JudgedRow(
@@ -303,9 +305,7 @@ def _judged_rows(
             mean=float(found.mean[line]),
             lower=float(found.lower[line]),
             upper=float(found.upper[line]),
-            noise=float(shares[0, line]),
-            disagreement=float(shares[1, line]),
-            distance=float(shares[2, line]),
+            **dict(zip(PARTS, shares[:, line].tolist(), strict=True)),
             unusual=bool(unusual[places[line]]),
             cells=tuple(cell_text(cell) for cell in cells.iloc[line]),
         )
@@ -335,14 +335,7 @@ def _of_part(model: TableRegressor, part: HeldOut, numbers: Indices) -> dict[int
     if not len(lines):
         return {}
     receipts = held_out_receipts(
-        model.engine_.proximity_,
-        model.preprocessor_,
-        model.profile_,
-        model.training_.X,
-        held_out=part,
-        lines=lines,
-        reference_numbers=model.reference_rows_,
-        coverage=model.coverage,
+        model, model.engine_, model.training_.X, held_out=part, lines=lines
     )
     return {
         int(number): tuple(receipts.text(place).splitlines())
@@ -377,13 +370,12 @@ def level_curve(found: Assessment, parts: Sequence[HeldOut]) -> LevelCurve:
         return LevelCurve(0, stated, nothing, nothing, nothing)
     width = _mean_widths(stated, parts)
     width[stated == found.coverage] = found.mean_width
-    low, high = np.quantile(found.y, [0.5 - stated / 2, 0.5 + stated / 2])
     return LevelCurve(
         rows=len(found),
         stated=stated,
         covered=np.array([found.covered_at(level) for level in stated]),
         width=width,
-        without_model=high - low,
+        without_model=marginal_width(found.y, stated),
     )
 
 

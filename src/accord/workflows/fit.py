@@ -1,27 +1,26 @@
 """From a table to a model and the evidence about it."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-import pandas as pd
 from sklearn.linear_model import Ridge
 from sklearn.model_selection import KFold, cross_val_predict
 
-from accord._files import OptionError, quoted
 from accord._progress import Progress, parts, silent
-from accord._types import Floats, Indices
-from accord.portfolio import Bounds, Effort
-from accord.tables import DecimalMark, read_table
+from accord._types import Floats
+from accord.portfolio import Bounds, Effort, ends_of
+from accord.tables import TableSource, read_table
 from accord.tabular import (
     Assessment,
     Dependence,
     RowGroup,
     TableRegressor,
     as_floats,
+    held_out_places,
     partial_dependence,
 )
 from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
@@ -48,7 +47,6 @@ if TYPE_CHECKING:
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
 Predictive = Literal["model", "smoothed"]
-_BVM_TOLERANCES = ("local", "learn", "validate", "robust")
 # Relative cost of training and of explaining, for the progress bar.
 _TRAIN, _EXPLAIN = 90.0, 10.0
 # Columns whose cells are shown with each row.
@@ -150,7 +148,7 @@ class FitResult:
 
 
 def fit_table(
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     target: str,
     method: str = "portfolio",
@@ -165,7 +163,7 @@ def fit_table(
     epochs: int | None = None,
     bounds: Bounds | Literal["detect"] | None = "detect",
     group: str | None = None,
-    time_column: str | None = None,
+    time: str | None = None,
     weight_column: str | None = None,
     tolerance_column: str | None = None,
     lower_column: str | None = None,
@@ -176,10 +174,7 @@ def fit_table(
     max_rows: int = 1_000_000,
     passes: int = 1,
     n_jobs: int | None = None,
-    seed: int = 0,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
+    random_state: int = 0,
     progress: Progress | None = None,
     checkpoint: "str | Path | Checkpoint | None" = None,
     client: "Client | None" = None,
@@ -207,7 +202,7 @@ def fit_table(
             the lower bound if no training value is below it; None sets no bound.
         group: A column whose rows belong together (a person, a machine): they are held out
             together.
-        time_column: A column that orders the rows: they are held out in blocks of time.
+        time: A column that orders the rows: they are held out in blocks of time.
         weight_column: How much each row counts in training.
         tolerance_column: A tolerance for each row, in target units.
         lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
@@ -219,14 +214,13 @@ def fit_table(
         passes: How often networks that were chosen on a sample are then trained on all rows.
         n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
             to do for them; None for this one.
-        seed: The same number gives the same model.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
+        random_state: The same number gives the same model.
         progress: Called with the share of the work that is done.
         checkpoint: For the portfolio, a folder for what is finished, from which the same call goes
             on after it was stopped; removed at the end.
         client: For the portfolio, a Dask client, whose workers train.
     """
-    start = time.perf_counter()
+    start = perf_counter()
     training, explaining = parts(progress or silent, (_TRAIN, _EXPLAIN))
     options = {
         "effort": effort,
@@ -241,23 +235,21 @@ def fit_table(
     }
     unbounded: dict[str, Any] = {"bounds": None} if bounds is None else {}
     model = TableRegressor(
-        **_learning(method, seed, {k: v for k, v in options.items() if v is not None}),
+        **_learning(method, random_state, {k: v for k, v in options.items() if v is not None}),
         **unbounded,
         coverage=coverage,
         group=group,
-        time=time_column,
+        time=time,
         ignore=tuple(ignore),
         use=tuple(use),
         category=tuple(category),
         max_rows=max_rows,
         passes=passes,
         n_jobs=n_jobs,
-        random_state=seed,
+        random_state=random_state,
     )
     model.fit(
-        read_table(
-            table, encoding=encoding, delimiter=delimiter, decimal=decimal, max_rows=max_rows
-        ),
+        read_table(table, max_rows=max_rows),
         target,
         sample_weight=weight_column,
         y_tolerance=tolerance_column,
@@ -267,16 +259,12 @@ def fit_table(
         checkpoint=checkpoint,
         client=client,
     )
-    return _explained(model, seed=seed, start=start, progress=explaining)
+    return _explained(model, seed=random_state, start=start, progress=explaining)
 
 
 def _learning(method: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
     """What learns, as settings of a :class:`TableRegressor`, from the options that were given."""
-    chosen = method_named(method)
-    if "tolerance" in options and "tolerance" in chosen.options:
-        words = _BVM_TOLERANCES if "rule" in chosen.options else ("choose",)
-        options["tolerance"] = parse_tolerance(options["tolerance"], words=words)
-    engine = engine_for(chosen, seed=seed, options=options)
+    engine = engine_for(method_named(method), seed=seed, options=options)
     return options if engine is None else {"engine": engine}
 
 
@@ -303,7 +291,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         held_out=model.held_out_,
         shifted=model.shifted_,
         use=width,
-        distances=_distances(model)[_judged_rows(model)],
+        distances=_distances(model)[held_out_places(model.engine_.judged_)],
         effects=effects,
         unusual_rows=_most_unusual(model),
         curves=(
@@ -317,7 +305,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         order=_order(model),
         leaks=leaks,
         notes=(*model.notes_, *leaks.sentences()),
-        seconds=time.perf_counter() - start,
+        seconds=perf_counter() - start,
     )
     progress(1.0, "Explaining")
     return result
@@ -329,41 +317,13 @@ def _order(model: TableRegressor) -> tuple[str, Floats]:
     X = model.training_.X
     for name in named:
         if name in X.columns and X[name].dtype.kind != "O":
-            moments = as_floats(X[[name]])[:, 0] / (1e6 if X[name].dtype.kind == "M" else 1.0)
-            return str(name), moments[_judged_rows(model)]
+            return str(name), as_floats(X[[name]])[held_out_places(model.engine_.judged_), 0]
     return "", model.held_out_.rows.astype(np.float64)
-
-
-def parse_tolerance(text: str | float, *, words: Sequence[str] = ("choose",)) -> str | float:
-    """0.5 in target units, "1%" of the range, or one of some words.
-
-    >>> parse_tolerance("0.5"), parse_tolerance("1%"), parse_tolerance("Choose")
-    (0.5, '1%', 'choose')
-    """
-    given = str(text).strip().lower()
-    if given in words:
-        return given
-    try:
-        value = float(given.removesuffix("%"))
-    except ValueError:
-        value = -1.0
-    if not 0 <= value < float("inf"):
-        named = f"{', '.join(map(repr, words[:-1]))} or {words[-1]!r}".removeprefix(" or ")
-        raise OptionError(
-            "tolerance must be a number in target units, a percentage of the target's range or "
-            f"{named}, got {quoted(text)}. Write 0.5, 1% or {words[0]}."
-        )
-    return f"{value:g}%" if given.endswith("%") else value
 
 
 def _distances(model: TableRegressor) -> Floats:
     """How far each training row is from the others."""
     return np.asarray(model.engine_.proximity_.distance_leave_one_out(), dtype=np.float64)
-
-
-def _judged_rows(model: TableRegressor) -> Indices:
-    """Places of the held-out rows among the training rows, in their order."""
-    return np.sort(np.concatenate([part.rows for part in model.engine_.judged_]))
 
 
 def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
@@ -392,10 +352,5 @@ def _linear_width(model: TableRegressor) -> float | None:
     predicted = cross_val_predict(Ridge(alpha=1.0), features, y, cv=folds)
     tail = (1 - model.coverage) / 2
     errors = np.quantile(y - predicted, [tail, 1 - tail])
-    low, high = model.bounds_ or (None, None)
-    ends = np.clip(
-        predicted[:, None] + errors,
-        -np.inf if low is None else low,
-        np.inf if high is None else high,
-    )
+    ends = np.clip(predicted[:, None] + errors, *ends_of(model.bounds_))
     return float(np.mean(np.diff(ends, axis=1)))

@@ -61,7 +61,7 @@ class MonitoredTable:
 class History:
     """All batches of one model in the order in which they came, and what they say together.
 
-    ``counted`` holds the numbers of the rows that were judged (:func:`accord.tabular.row_hashes`),
+    ``counted`` holds the numbers of the rows that were judged (:func:`accord.splits.row_hashes`),
     eight bytes each, as base64.
     """
 
@@ -89,13 +89,13 @@ class History:
             found.has(np.empty(0, np.uint64))  # fails if the numbers are none
         except (ValueError, KeyError, TypeError):
             raise OptionError(
-                f"state must be a file that 'accord monitor' wrote, got {shown}. Give another "
-                "name, or remove the file to start again."
+                f"state must be a file that monitoring wrote, got {shown}. Give another name, or "
+                "remove the file to start again."
             ) from None
         if (found.model, found.coverage) != (model, coverage):
             raise OptionError(
-                f"the state {shown} must belong to this model, got that of another one. Give a "
-                "state file for each model with --state, or remove it to start again."
+                f"the state {shown} must belong to this model, got that of another one. Give each "
+                "model a state file of its own, or remove this one to start again."
             )
         return found
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from accord._files import OptionError, quoted
 from accord._types import Floats
+from accord._wording import listed, near_matches
 from accord.agreement import parse_rule
 from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators import (
@@ -22,12 +23,14 @@ from accord.estimators import (
     MCDropoutRegressor,
     MSEEnsembleRegressor,
     PBPRegressor,
+    check_tolerance,
 )
 from accord.portfolio import PortfolioRegressor
-from accord.tables import listed, near_matches
 
 # A method that states no uncertainty at all would have no likelihood.
 _SMALLEST_SHARE = 1e-6
+_OF_NETWORKS = ("hidden", "epochs")
+_OF_BVM = ("tolerance", "rule", "predictive", "family", *_OF_NETWORKS)
 
 
 class Regressor(Protocol):
@@ -41,7 +44,9 @@ class Regressor(Protocol):
 class Method:
     """A method by name: how it is made from a seed, and the package that it needs.
 
-    ``short`` is what the command calls it, by default the name in small letters.
+    ``short`` is what the command calls it, by default the name in small letters; ``options`` are
+    the settings that ``fit_table`` has for it. Only the portfolio is many units of work, which can
+    be kept one by one and done by others.
     """
 
     name: str
@@ -49,6 +54,8 @@ class Method:
     make: Callable[[int], Regressor]
     package: str | None = None
     short: str = ""
+    options: tuple[str, ...] = ()
+    is_portfolio: bool = False
 
     @property
     def key(self) -> str:
@@ -57,18 +64,6 @@ class Method:
     @property
     def installed(self) -> bool:
         return self.package is None or find_spec(self.package) is not None
-
-    @property
-    def options(self) -> tuple[str, ...]:
-        """The settings that ``fit_table`` has for the method."""
-        if self.package is not None:
-            return ()
-        made = self.make(0)
-        if isinstance(made, PortfolioRegressor):
-            return ("effort", "time_budget", "tolerance", "bounds")
-        known = made.get_params() if isinstance(made, DistributionalRegressor) else {}
-        wanted = ("tolerance", "rule", "predictive", "family", "hidden", "epochs")
-        return tuple(name for name in wanted if name in known)
 
 
 @final
@@ -127,6 +122,8 @@ METHODS = (
         "what 'accord fit' trains by default, here with quick effort: several kinds of model, "
         "cross-fitted, blended and calibrated on held-out rows",
         lambda s: PortfolioRegressor(effort="quick", random_state=s),
+        options=("effort", "time_budget", "tolerance", "bounds"),
+        is_portfolio=True,
     ),
     Method(
         "BVM, local",
@@ -134,6 +131,7 @@ METHODS = (
         "data, chosen on held-out rows (not in the paper); not calibrated",
         lambda s: BVMRegressor(random_state=s),
         short="bvm",
+        options=_OF_BVM,
     ),
     Method(
         "BVM, as printed",
@@ -142,31 +140,37 @@ METHODS = (
         "small tables half trained",
         lambda s: BVMRegressor.preset("table1", random_state=s),
         short="bvm-paper",
+        options=_OF_BVM,
     ),
     Method(
         "Deep ensemble",
         "five networks trained by Gaussian likelihood; no adversarial training",
         lambda s: DeepEnsembleRegressor(random_state=s),
+        options=_OF_NETWORKS,
     ),
     Method(
         "MSE ensemble",
         "networks trained by squared error; their spread is the uncertainty",
         lambda s: MSEEnsembleRegressor(random_state=s),
+        options=_OF_NETWORKS,
     ),
     Method(
         "MC dropout",
         "one network with dropout at training and at prediction",
         lambda s: MCDropoutRegressor(random_state=s),
+        options=_OF_NETWORKS,
     ),
     Method(
         "PBP",
         "probabilistic backpropagation: one network, moments instead of weights",
         lambda s: PBPRegressor(random_state=s),
+        options=_OF_NETWORKS,
     ),
     Method(
         "Evidential",
         "networks that predict a distribution over Gaussians",
         lambda s: EvidentialRegressor(random_state=s),
+        options=_OF_NETWORKS,
     ),
     Method(
         "NGBoost",
@@ -211,9 +215,9 @@ def engine_for(
             "'accord compare' has it beside the others."
         )
     _check_options(method, options)
-    made: Any = method.make(seed)
-    if isinstance(made, PortfolioRegressor):
+    if method.is_portfolio:
         return None
+    made: Any = method.make(seed)
     # a rule takes the place of a preset's tolerance
     stated = {"tolerance": "local"} if "rule" in options else {}
     engine: DistributionalRegressor = made.set_params(**stated, **options)
@@ -229,10 +233,17 @@ def _check_options(method: Method, options: Mapping[str, Any]) -> None:
                 f"has {listed(method.options, limit=9)}. Leave it out, or use a method that has "
                 f"it: {listed(others, limit=20)}."
             )
-    if "rule" in options:
-        parse_rule(options["rule"])  # a mistake is best found before a table is read
-        if "tolerance" in options:
-            raise OptionError(
-                "rule and tolerance must not both be given, got both. Say all in the rule, as in "
-                "'within 0.5 or error inside 1.9 2.1'."
-            )
+    if "rule" in options and "tolerance" in options:
+        raise OptionError(
+            "rule and tolerance must not both be given, got both. Say all in the rule, as in "
+            "'within 0.5 or error inside 1.9 2.1'."
+        )
+    try:  # a mistake is best found before a table is read
+        if "rule" in options:
+            parse_rule(options["rule"])
+        if "tolerance" in options and not method.is_portfolio:
+            check_tolerance(options["tolerance"])
+        elif "tolerance" in options:
+            check_tolerance(options["tolerance"], words=("choose",))
+    except ValueError as error:
+        raise OptionError(str(error)) from None

@@ -19,13 +19,13 @@ from accord._files import check_output, one_at_a_time
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
 from accord._wording import count, json_text, percent
-from accord.splits import groups_of_copies
+from accord.distributions import PARTS
+from accord.splits import groups_of_copies, row_hashes
 from accord.tables import (
-    DecimalMark,
     Schema,
     Table,
+    TableSource,
     TableWriter,
-    check_columns,
     conform,
     number_column,
     read_table,
@@ -36,16 +36,13 @@ from accord.tabular import (
     Expectation,
     ModelCard,
     TableRegressor,
-    row_hashes,
 )
 from accord.workflows.drift import Drift, measure_drift
-from accord.workflows.evaluate import alike_rows
+from accord.workflows.evaluate import alike_rows, answers
 from accord.workflows.history import ALARM, History, MonitoredTable, coverage_verdict
 from accord.workflows.predict import load_model
-from accord.workflows.verdict import Verdict
+from accord.workflows.verdict import MOSTLY_SEEN, Verdict
 
-_CHUNK = 16_384
-_PARTS = ("noise", "disagreement", "distance")
 # Of a wide table, only so many columns' distances are kept with each batch.
 _KEPT_COLUMNS = 20
 _REAL = pa.float64()
@@ -147,15 +144,12 @@ class MonitorResult:
 
 def monitor_table(
     model: str | Path | TableRegressor,
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     state: str | Path | None = None,
     label_rows: int = 20,
     by_name: bool = False,
     strict: bool = False,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
     progress: Progress | None = None,
 ) -> MonitorResult:
     """Show new rows to a model: how unlike they are, what to expect, and whether it came true.
@@ -170,18 +164,18 @@ def monitor_table(
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
         strict: Infinite and extreme values and unknown categories are refused; they are flagged
             otherwise.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()
     reading, predicting = parts(progress or silent, (1, 4))
     reading(0.0, "Reading")
-    model = model if isinstance(model, TableRegressor) else load_model(model)
+    model = load_model(model)
     known_as, place = _fingerprint(model.card_), _checked_state(state)
     _history(place, model, known_as)  # a state that does not fit is refused before any work
-    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
-    check_columns(source.data.column_names, model.schema_, source=source.name, by_name=by_name)
-    X, surprises, unlike = conform(source.data, model.schema_, source=source.name, strict=strict)
+    source = read_table(table)
+    X, surprises, unlike = conform(
+        source.data, model.schema_, source=source.name, by_name=by_name, strict=strict
+    )
     y = _targets(source, model.schema_)
     alike = alike_rows(source, model, X, y, np.arange(len(X)))
     rows = _Rows.of(model, X, y, alike, unlike, predicting)
@@ -198,7 +192,9 @@ def monitor_table(
     seen = model.seen_in_training(X[rows.labelled], rows.y[rows.labelled])
     record = partial(rows.batch, source.name, expected, drift, model.coverage)
     with nullcontext() if place is None else one_at_a_time(place):
-        recorded = _recorded(_history(place, model, known_as), rows, record, trained_on=seen > 0.5)
+        recorded = _recorded(
+            _history(place, model, known_as), rows, record, trained_on=seen > MOSTLY_SEEN
+        )
         if place is not None and recorded.before is None:
             recorded.history.write(place)
     return MonitorResult(
@@ -247,16 +243,12 @@ class _Rows:
         progress: Progress,
     ) -> "_Rows":
         found, growths, flags = [], [], []
-        for begin in range(0, len(X), _CHUNK):
-            progress(begin / len(X), "Predicting")
-            features = model.transform(X.iloc[begin : begin + _CHUNK])
-            dist, unusual = model.answer(features)
+        for _, features, dist, unusual in answers(model, X, progress):
             lower, upper = np.asarray(dist.interval(model.coverage)).T
-            columns = {name: np.asarray(getattr(dist, name)) for name in ("mean", "std", *_PARTS)}
+            columns = {name: np.asarray(getattr(dist, name)) for name in ("mean", "std", *PARTS)}
             found.append(pd.DataFrame({**columns, "lower": lower, "upper": upper}))
             growths.append(model.engine_.growth_(features))
             flags.append(unusual)
-        progress(1.0, "Predicting")
         predicted = pd.concat(found, ignore_index=True)
         return cls(X, y, alike, predicted, np.concatenate(growths), np.concatenate(flags) | unlike)
 
@@ -314,7 +306,7 @@ class _Rows:
         order = np.argsort(-gain, kind="stable")
         order = order[~self.labelled[order]][:limit]
         peculiar = model.profile_.peculiarities(self.X.iloc[order]) if len(order) else []
-        names = ("mean", "lower", "upper", *_PARTS)
+        names = ("mean", "lower", "upper", *PARTS)
         return tuple(
             RowToLabel(
                 row=int(line) + 1,
@@ -386,7 +378,7 @@ def _notes(before: MonitoredTable | None, repeated: int, seen: float) -> list[st
     elif repeated:
         rows = "row was" if repeated == 1 else "rows were"
         notes.append(f"{repeated:,} {rows} shown before, in other tables: not counted again.")
-    if seen > 0.5:
+    if seen > MOSTLY_SEEN:
         notes.append("The model was trained on these rows: they cannot test it and do not count.")
     elif seen > 0:
         notes.append(

@@ -15,17 +15,19 @@ from accord import persistence
 from accord._files import OptionError, atomic_output, check_inputs, check_output, quoted
 from accord._progress import Progress, silent
 from accord._types import Bools
-from accord.distributions import Distribution
+from accord._wording import listed
+from accord.distributions import PARTS, Distribution
 from accord.tables import (
     Schema,
     Surprises,
     TableError,
+    TableFile,
     TableStream,
     TableWriter,
     absent_column,
+    as_file,
     check_columns,
     conform,
-    listed,
     open_table,
     refuse_unknown_suffix,
 )
@@ -38,7 +40,6 @@ if TYPE_CHECKING:
 _BATCH_ROWS = 16_384
 # Wide tables get shorter batches: about this many cells at a time.
 _BATCH_CELLS = 2**21
-_PARTS = ("noise", "disagreement", "distance")
 # Orders of columns that a receipt in words draws: standard errors of a few hundredths.
 _PERMUTATIONS = 64
 
@@ -67,22 +68,24 @@ class PredictResult:
         }
 
 
-def load_model(path: str | Path) -> TableRegressor:
-    """Load what :meth:`TableRegressor.save` wrote; any other file is refused."""
-    path = Path(path)
+def load_model(model: str | Path | TableRegressor) -> TableRegressor:
+    """Load what :meth:`TableRegressor.save` wrote, unless it is loaded; refuse any other file."""
+    if isinstance(model, TableRegressor):
+        return model
+    path = Path(model)
     check_inputs([path])
-    model = persistence.load(path, object)
-    if not isinstance(model, TableRegressor):
+    loaded = persistence.load(path, object)
+    if not isinstance(loaded, TableRegressor):
         raise OptionError(
             f"model file {quoted(path.name)} must come from 'accord fit', got a "
-            f"{type(model).__name__}. Load it with accord.load in Python."
+            f"{type(loaded).__name__}. Load it with accord.load in Python."
         )
-    return model
+    return loaded
 
 
 def predict_table(
     model: str | Path | TableRegressor,
-    table: str | Path,
+    table: str | Path | TableFile,
     *,
     output: str | Path,
     coverages: Sequence[float] = (),
@@ -91,8 +94,6 @@ def predict_table(
     strict: bool = False,
     explain: bool = False,
     explain_row: int | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
     force: bool = False,
     progress: Progress | None = None,
     client: "Client | None" = None,
@@ -115,17 +116,17 @@ def predict_table(
         explain: Adds columns that say where the width of each row comes from (those of
             :meth:`accord.explanation.Receipts.to_frame`).
         explain_row: A row number from 1, whose receipt is put into the result, in words.
-        encoding, delimiter: Of a CSV file; detected unless given.
         force: Replace an output that exists.
         progress: Called with the share of the work that is done.
         client: A Dask client, whose workers predict the batches, which are read and written here.
     """
     start = time.perf_counter()
     progress = progress or silent
-    files = [table] if isinstance(model, TableRegressor) else [model, table]
+    path = as_file(table).path
+    files = [path] if isinstance(model, TableRegressor) else [model, path]
     check_inputs(files)
     output = check_output(refuse_unknown_suffix(output), inputs=files, force=force)
-    model = model if isinstance(model, TableRegressor) else load_model(model)
+    model = load_model(model)
     schema, shares = model.schema_, tuple(coverages) or (model.coverage,)
     explained = _explanation_columns(model) if explain else []
     names = _output_columns(shares, id_column, explained)
@@ -134,8 +135,6 @@ def predict_table(
     receipt: str | None = None
     opened = open_table(
         table,
-        encoding=encoding,
-        delimiter=delimiter,
         batch_rows=max(64, min(_BATCH_ROWS, _BATCH_CELLS // max(1, len(needed)))),
         columns=needed,
     )
@@ -238,8 +237,8 @@ def _answer(shared: tuple[TableRegressor, _Asked], batch: pa.Table, first_row: i
 
 def _explanation_columns(model: TableRegressor) -> list[str]:
     """Names of what ``explain`` adds; what predictions have already is not written twice."""
-    columns = dict.fromkeys(model.preprocessor_.feature_names())
-    shares = [f"{name}_share" for name in _PARTS]
+    columns = dict.fromkeys(model.encoder_.feature_names())
+    shares = [f"{name}_share" for name in PARTS]
     return [*shares, *(f"distance_from_{name}" for name in columns), "nearest", "unlike", "narrow"]
 
 
@@ -290,7 +289,7 @@ def prediction_columns(
         ends = np.asarray(dist.interval(coverage))
         names = interval_names(coverage, alone=len(coverages) == 1)
         columns |= dict(zip(names, ends.T, strict=True))
-    columns |= {name: np.asarray(getattr(dist, name)) for name in _PARTS}
+    columns |= {name: np.asarray(getattr(dist, name)) for name in PARTS}
     return {**columns, "unusual": unusual}
 
 
@@ -302,7 +301,7 @@ def _output_columns(
         raise OptionError(
             f"coverages must differ, got {listed(f'{c:g}' for c in coverages)}. Name each once."
         )
-    names = ["mean", "std", *bounds, *_PARTS, "unusual", *explained]
+    names = ["mean", "std", *bounds, *PARTS, "unusual", *explained]
     if id_column in names:
         raise OptionError(
             f"the id column must not be called like a prediction, got '{id_column}'. Rename it."

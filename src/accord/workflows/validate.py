@@ -1,11 +1,9 @@
 """Do anybody's predictions agree with what was observed?"""
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 
 from accord._files import OptionError, quoted
 from accord._types import Floats, Indices
@@ -18,7 +16,7 @@ from accord.agreement import (
     probability_of_agreement,
 )
 from accord.distributions import Normal
-from accord.tables import DecimalMark, Table, TableError, absent_column, number_column, read_table
+from accord.tables import Table, TableError, TableSource, absent_column, number_column, read_table
 from accord.tabular import Assessment, point_figures
 from accord.workflows.verdict import (
     Level,
@@ -98,7 +96,7 @@ class ValidateResult:
 
 
 def validate_predictions(
-    table: str | Path | pd.DataFrame,
+    table: TableSource,
     *,
     truth: str,
     mean: str,
@@ -108,9 +106,6 @@ def validate_predictions(
     coverage: float = 0.95,
     rule: str | Rule | DatasetRule,
     required: float | None = None,
-    encoding: str | None = None,
-    delimiter: str | None = None,
-    decimal: DecimalMark | None = None,
 ) -> ValidateResult:
     """The probability of agreement between predictions and truth, and their reliability.
 
@@ -124,12 +119,11 @@ def validate_predictions(
         coverage: Share of the values that the intervals are meant to contain.
         rule: When a prediction and an observed value agree, as words or as a rule.
         required: The agreement that is asked for.
-        encoding, delimiter, decimal: Of a CSV file; detected unless given.
     """
     agreed = _rule(rule)
     if (lower is None) != (upper is None):
-        raise OptionError("intervals need both ends, got one. Name --lower and --upper.")
-    source = read_table(table, encoding=encoding, delimiter=delimiter, decimal=decimal)
+        raise OptionError("intervals need both ends, got one. Name lower and upper.")
+    source = read_table(table)
     roles = {"truth": truth, "mean": mean, "std": std, "lower": lower, "upper": upper}
     columns, rows = _columns(source, {k: v for k, v in roles.items() if v is not None})
     y, predicted = columns["truth"], columns["mean"]
@@ -212,7 +206,7 @@ def _positive(deviation: Floats, name: str | None) -> Floats:
     if len(wrong):
         raise TableError(
             f"standard deviations must be positive, but column {quoted(name)} holds {wrong[0]:g}. "
-            "Correct it, or leave --std out for predictions without uncertainty."
+            "Correct it, or leave std out for predictions without uncertainty."
         )
     return deviation
 

@@ -6,6 +6,7 @@ from typing import Literal
 import numpy as np
 
 from accord._files import printable
+from accord._types import Floats
 from accord._wording import count, number, percent, units_of
 from accord.tabular import Assessment, RowGroup
 
@@ -14,6 +15,8 @@ Belief = Literal["holds", "does not hold", "too few rows"]
 
 # A shortfall below one percentage point does not matter, however many rows prove it.
 NEGLIGIBLE = 0.01
+# With more of its rows trained on, a table cannot test a model.
+MOSTLY_SEEN = 0.5
 # With fewer misses than this above the stated ones, intervals still count as holding.
 _LARGEST_MARGIN = 0.1
 # Intervals must be this much narrower than without a model to be called useful.
@@ -200,14 +203,18 @@ def _saved(ratio: float) -> str:
 
 def use_of(found: Assessment, *, linear: float | None = None) -> Use:
     """The width of intervals beside that of the target's own distribution."""
-    return Use(found.mean_width, found.median_width, marginal_width(found), linear)
+    without = float(marginal_width(found.y, found.coverage))
+    return Use(found.mean_width, found.median_width, without, linear)
 
 
-def marginal_width(found: Assessment) -> float:
-    """Width of the interval that contains the stated share of the values without any model."""
-    tail = (1 - found.coverage) / 2
-    low, high = np.quantile(found.y, [tail, 1 - tail])
-    return float(high - low)
+def marginal_width(y: Floats, coverage: float | Floats) -> Floats:
+    """Width of the interval that contains such a share of the values without any model.
+
+    **Shape**: that of ``coverage``.
+    """
+    tail = (1 - coverage) / 2
+    low, high = np.quantile(y, [tail, 1 - tail])
+    return np.asarray(high - low)
 
 
 def fit_verdict(held_out: Assessment, shifted: Assessment, use: Use, *, target: str) -> Verdict:
@@ -251,7 +258,7 @@ def evaluation_verdict(found: Assessment, use: Use, *, target: str, seen: float)
     """The judgement on a model from new labelled rows; ``seen`` is the share of training rows."""
     judged = reliability(found)
     summary = f"{_inside(judged, 'row')} {use.sentence(target)}"
-    if seen > 0.5:
+    if seen > MOSTLY_SEEN:
         return Verdict(
             "caution",
             "These are the rows that the model was trained on: they cannot test it.",
