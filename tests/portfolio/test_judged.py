@@ -33,7 +33,7 @@ def test_each_row_is_judged_once_by_a_copy_that_had_not_seen_it() -> None:
     model = JudgedModel(Nearest(), random_state=0).fit(X, Y)
     rows = np.concatenate([part.rows for part in model.judged_])
     assert sorted(rows) == list(range(N))
-    for part in (*model.judged_, model.shifted_):
+    for part in (*model.judged_, *model.shifted_):
         assert np.min(part.dist.std) > 1e-6
     # what predicts has seen them all
     assert np.max(model.predict_dist(X).std) < 1e-6
@@ -45,9 +45,10 @@ def test_each_row_is_judged_once_by_a_copy_that_had_not_seen_it() -> None:
 def test_the_unusual_rows_are_the_farthest_and_predicted_without_each_other() -> None:
     x = np.vstack([X[:54], 50 + 0.01 * X[54:]])
     model = JudgedModel(Nearest(), random_state=0).fit(x, Y)
-    assert set(range(54, 60)) <= set(model.shifted_.rows)
-    far = np.isin(model.shifted_.rows, range(54, 60))
-    assert np.min(model.shifted_.dist.std[far]) > 40
+    (shifted,) = model.shifted_
+    assert set(range(54, 60)) <= set(shifted.rows)
+    far = np.isin(shifted.rows, range(54, 60))
+    assert np.min(shifted.dist.std[far]) > 40
 
 
 def test_an_estimator_that_knows_distances_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +82,7 @@ def test_censored_rows_teach_but_are_not_judged() -> None:
     lower, upper = np.full(N, np.nan), np.full(N, np.nan)
     lower[:20], upper[:20] = Y[:20], np.inf
     model = JudgedModel(Nearest(), random_state=0).fit(X, Y, y_lower=lower, y_upper=upper)
-    judged = np.concatenate([part.rows for part in (*model.judged_, model.shifted_)])
+    judged = np.concatenate([part.rows for part in (*model.judged_, *model.shifted_)])
     assert judged.min() == 20
     np.testing.assert_array_equal(model.estimator_.lower_, lower)
     with pytest.raises(ValueError, match=r"must take y_tolerance.*Nearest.*Use a BVMRegressor"):

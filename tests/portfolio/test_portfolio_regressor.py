@@ -225,7 +225,7 @@ def test_out_of_fold_predictions_are_of_rows_not_seen(
     assert 0.25 < honest < 0.6  # the noise is 0.3
     low, high = held.dist.interval(0.9).T
     assert np.mean((low <= data[1]) & (data[1] <= high)) >= 0.9
-    assert len(model.shifted_.rows) >= 8
+    assert len(model.shifted_[0].rows) >= 8
 
 
 def test_rows_of_no_weight_hardly_matter() -> None:
@@ -344,3 +344,18 @@ def test_rows_are_usual_beside_a_table_of_copies() -> None:
     x, y = bent(60, n_noise=2)
     copied = hurried().fit(np.repeat(x, 5, axis=0), np.repeat(y, 5))
     assert copied.is_unusual(bent(200, seed=1, n_noise=2)[0]).mean() < 0.2
+
+
+def test_of_hardly_any_rows_none_are_called_the_most_unusual() -> None:
+    """No models are trained without them, so that ordinary held-out rows must not stand in."""
+    rng = np.random.default_rng(0)
+    x = rng.normal(size=(30, 2))
+    model = PortfolioRegressor(effort="quick", random_state=0).fit(x, x[:, 0] + rng.normal(size=30))
+    assert model.shifted_ == ()
+    assert sum(len(part.rows) for part in model.judged_) == 30
+
+
+@pytest.mark.parametrize("bounds", [(3, 1), (0,), "positive"])
+def test_bounds_that_are_none(bounds: object) -> None:
+    with pytest.raises(ValueError, match="bound"):
+        PortfolioRegressor(bounds=bounds).fit(np.zeros((20, 1)), np.arange(20.0))

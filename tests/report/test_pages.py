@@ -369,3 +369,15 @@ def test_figures_of_merit_are_those_of_the_catalogue(page: str, fitted: FitResul
     assert shown <= set(METRICS)
     for name in shown:
         assert f"<td>{METRICS[name].title}<br>" in page
+
+
+def test_a_table_of_hardly_any_rows_has_no_part_on_unusual_ones() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"a": rng.normal(size=30)})
+    result = fit_table(frame.assign(y=2 * frame["a"]), target="y", effort="quick", random_state=0)
+    page = fit_report(result)
+    assert not len(result.shifted)
+    assert "had seen no rows like them" not in page + result.verdict.summary
+    assert 'id="unusual"' not in page
+    assert "#unusual" not in page
+    assert not re.search(r"\bnan\b", " ".join(Outline(page).text))

@@ -144,7 +144,7 @@ def stopped_at(share: float, folder: Path, **settings: object) -> None:
 def answers(model: PortfolioRegressor) -> np.ndarray:
     intervals = model.predict_interval(1.5 * X, coverage=0.9)
     levels = model.widening_.levels
-    return np.concatenate([intervals.ravel(), levels, np.ravel(model.shifted_.dist.std)])
+    return np.concatenate([intervals.ravel(), levels, np.ravel(model.shifted_[0].dist.std)])
 
 
 @pytest.fixture(scope="module")

@@ -46,7 +46,8 @@ class JudgedModel:
     Attributes:
         estimator_: The estimator that predicts, trained on all rows.
         judged_: For each fold, predictions of its rows by a copy trained on the other folds.
-        shifted_: Predictions of the most unusual rows by a copy that had seen none of them.
+        shifted_: Predictions of the most unusual rows by a copy that had seen none of them, one
+            part.
         leaderboard_: The estimator with its out-of-fold NLL.
         rows_seen_: Rows that it has learnt from.
         proximity_: Distance to the training rows.
@@ -113,7 +114,7 @@ class JudgedModel:
         )
         far = parts[-1]
         away = Growth().fit(X[far.train])(X[far.test])
-        self.shifted_ = _asked(models[-1], X, far.test, away, unusual)
+        self.shifted_ = (_asked(models[-1], X, far.test, away, unusual),)
         self._describe(y, clock.perf_counter() - start)
         progress(1.0, "Training")
         return self

@@ -108,7 +108,8 @@ class PortfolioRegressor(DistributionalRegressor):
         held_out_: Out-of-fold predictions of the training rows.
         judged_: The same by fold, each with intervals that were learnt from the other folds' rows:
             what a new row can expect.
-        shifted_: Predictions of the most unusual rows by models that had seen none of them.
+        shifted_: Predictions of the most unusual rows by models that had seen none of them, one
+            part; no part where rows are too few.
         proximity_: Distance to the training rows.
         left_out_: Places of the columns that do not matter; no model looks at them.
         widening_: What makes predictions wider away from the training rows: the local tolerance,
@@ -368,10 +369,11 @@ class PortfolioRegressor(DistributionalRegressor):
         self.judged_ = tuple(
             held_out(own, judged(used[own], usual[own])) for own in own_places(used, units.parts)
         )
-        self.shifted_ = self.held_out_
-        for rows, part in shifted[:1]:
-            far = np.expm1(part.growth)  # back from its logarithm
-            self.shifted_ = HeldOut(rows, judged(rows, part), far, np.ones(len(rows), bool))
+        self.shifted_ = tuple(
+            # back from the logarithm of growth
+            HeldOut(rows, judged(rows, part), np.expm1(part.growth), np.ones(len(rows), bool))
+            for rows, part in shifted[:1]
+        )
 
     def _note(self, sentence: str) -> None:
         self.notes_ += (sentence,)

@@ -45,7 +45,9 @@ def fit_report(result: FitResult) -> str:
         rule=RULE,
         hero_wide=figures.intervals(held_out, target=card.target, wide=True),
         hero_narrow=figures.intervals(held_out, target=card.target, wide=False),
-        reliability=figures.reliability({"held-out rows": held_out, "unusual rows": shifted}),
+        reliability=figures.reliability(
+            {name: found for name, found in zip(_NAMES, (held_out, shifted), strict=True) if found}
+        ),
         panel=level_panel(result),
         levels=level_rows(result),
         rows=result.rows,
@@ -115,7 +117,7 @@ def level_rows(result: FitResult) -> list[tuple[float, list[tuple[float, float]]
     return [
         (
             float(stated[at]),
-            [(float(curve.covered[at]), float(curve.width[at])) for curve in result.curves],
+            [(float(c.covered[at]), float(c.width[at])) for c in result.curves if c.rows],
         )
         for at in places
     ]

@@ -267,7 +267,7 @@ def _columns(make: Callable[[str], Any]) -> dict[str, Any]:
 
 def held_out_places(parts: Sequence[HeldOut]) -> Indices:
     """Places of the held-out rows among the training rows, in their order."""
-    return np.sort(np.concatenate([part.rows for part in parts]))
+    return np.sort(np.concatenate([np.empty(0, np.intp), *(part.rows for part in parts)]))
 
 
 def assessed_part(

@@ -90,7 +90,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
     Attributes:
         held_out_: An :class:`Assessment` of the training rows, each predicted by models that had
             not seen it. Not saved with the model.
-        shifted_: The same for the most unusual rows, by models that had seen no such rows.
+        shifted_: The same for the most unusual rows, by models that had seen no such rows; no rows
+            of a table with hardly any.
         reference_rows_: The training rows among which neighbours are sought, numbered from 1.
         notes_: What was noticed and decided, in plain sentences.
 
@@ -398,9 +399,12 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
     def _judge(self, sample: SampledTable) -> None:
         """What rows say about the models that had not seen them, and about the table."""
         data = self.training_ = sample.data
-        unseen = [*self.engine_.judged_, self.engine_.shifted_]
+        usual = self.engine_.judged_
+        unseen = [*usual, *self.engine_.shifted_]
         assessed = [assessed_part(data, part, sample.together, self.coverage) for part in unseen]
-        self.held_out_, self.shifted_ = Assessment.join(assessed[:-1]), assessed[-1]
+        self.held_out_ = Assessment.join(assessed[: len(usual)])
+        nothing = self.held_out_[np.empty(0, np.intp)]
+        self.shifted_ = Assessment.join([nothing, *assessed[len(usual) :]])
         self.suspects_ = sample.suspects
         self.profile_ = TableProfile(data.X)
         self.target_profile_ = TableProfile(pd.DataFrame({data.schema.target: data.y}))

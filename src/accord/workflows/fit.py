@@ -296,7 +296,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         unusual_rows=_most_unusual(model),
         curves=(
             level_curve(model.held_out_, model.engine_.judged_),
-            level_curve(model.shifted_, [model.engine_.shifted_]),
+            level_curve(model.shifted_, model.engine_.shifted_),
         ),
         main_columns=main,
         rows=listed_rows(model, main),
@@ -328,7 +328,7 @@ def _distances(model: TableRegressor) -> Floats:
 
 def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
     """The rows furthest from the others, as predicted by models that had seen no rows like them."""
-    places = np.asarray(model.engine_.shifted_.rows)
+    places = held_out_places(model.engine_.shifted_)
     return most_unusual(
         model.shifted_,
         model.training_.X.iloc[places],
