@@ -234,3 +234,9 @@ def test_a_model_that_takes_no_gaps_is_asked_for_none() -> None:
     assert found.residuals_.blanks_.features == ()
     with pytest.raises(ValueError, match="NaN"):
         found.predict([[np.nan, 0.0]])
+
+
+def test_a_name_is_no_target() -> None:
+    """Unlike a table's regressor, a guard cannot know which columns its model is to see."""
+    with pytest.raises(TypeError, match=r"got the name 'y'.*Use fit\(X.drop"):
+        accord.guard(LinearRegression()).fit(pd.DataFrame({"a": range(30), "y": range(30)}), "y")

@@ -114,8 +114,9 @@ def test_copies_of_a_row_are_held_out_together(visits: pd.DataFrame) -> None:
 
 
 def test_rows_are_held_out_in_stretches_of_time(visits: pd.DataFrame) -> None:
-    _, test, _ = held_out(visits, time="day")
+    found, test, _ = held_out(visits, time="day")
     assert np.ptp(test["day"]) == len(test) - 1 == 11
+    assert "Random rows are stretches of time, by 'day'." in found.notes
 
 
 def test_few_groups_make_few_splits(visits: pd.DataFrame) -> None:

@@ -218,6 +218,11 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         return tags
 
     def _checked_target(self, X: Any, y: ArrayLike) -> Floats:
+        if isinstance(y, str):
+            raise TypeError(
+                f"y must be the targets, got the name {y!r}: a guard gives X to its model as it "
+                f"is. Use fit(X.drop(columns={y!r}), X[{y!r}])."
+            )
         target = np.asarray(column_or_1d(y), dtype=np.float64)
         check_finite("y", target, remedy="Leave such rows out.")
         if len(target) < _FEWEST_ROWS:

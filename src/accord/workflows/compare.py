@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
+from accord._files import quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
 from accord._wording import count, listed_plainly, percent, with_error
@@ -283,6 +284,7 @@ def compare_methods(
         notes=(
             *data.notes,
             *notes_on_splits(sample.suspects, sample.together, group=group),
+            *_on_time(time),
             *_fewer(len(splits) // 2, n_splits),
         ),
         n_splits=len(splits) // 2,
@@ -313,6 +315,10 @@ def _splits(sample: SampledTable, n_splits: int, seed: int) -> list[Split]:
     splits: list[Split] = [("random", parts[own].train, parts[own].test) for own in chosen]
     outliers = OutlierSplit(len(splits), fraction=_TEST_SHARE, random_state=seed)
     return splits + [("unusual", train, test) for train, test in outliers.split(sample.features)]
+
+
+def _on_time(time: str | None) -> list[str]:
+    return [] if time is None else [f"Random rows are stretches of time, by {quoted(time)}."]
 
 
 def _fewer(n_splits: int, wanted: int) -> list[str]:
