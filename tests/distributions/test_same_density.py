@@ -160,7 +160,9 @@ def test_bounds_cut_the_density_and_not_the_ranks() -> None:
     dist = RankCalibrated(base, [0.6, 0.9], lower=0.0, upper=4.0)
     cut = Truncated(base, 0.0, 4.0)
     np.testing.assert_allclose(dist.log_prob([0.2, 3.5]), cut.log_prob([0.2, 3.5]), rtol=1e-12)
-    np.testing.assert_allclose(dist.mean, cut.mean, rtol=1e-12)
+    np.testing.assert_allclose(dist.mean, base.mean, rtol=1e-12)
+    np.testing.assert_allclose(dist.std, base.std, rtol=1e-12)
+    assert RankCalibrated(Normal([-2.0], 1.0), [0.6], lower=0.0).mean == 0
     expected = np.clip(base.interval(0.9), 0.0, 4.0)
     np.testing.assert_allclose(dist.interval(0.6), expected, rtol=1e-12)
     np.testing.assert_allclose(dist[1:].interval(0.6), expected[1:], rtol=1e-12)

@@ -152,7 +152,9 @@ class RankCalibrated(_ByRank):
 
     Where targets have bounds, the density is the base's given that it lies between them, and
     intervals are cut off there: a target that lies on a bound, as many counts of 0 do, is inside
-    an interval that reaches it, and what held-out rows needed is as true as before.
+    an interval that reaches it, and what held-out rows needed is as true as before. Mean and
+    variance stay the base's own, the mean at a bound where it lies beyond: they are what its rows
+    have shown, and to cut off what lies below 0 would raise every mean of counts near 0.
 
     **Shape**: that of the base; needed (n,), rehearsed (m,); unlike and bounds scalar or of the
     base's trailing shape.
@@ -202,6 +204,12 @@ class RankCalibrated(_ByRank):
             torch.where(p <= q, tail, 1 - tail), torch.where(p <= q, 1 - tail, tail)
         ).clamp(self._lower, self._upper)
         return quantile, quantile
+
+    def _mean(self) -> Tensor:
+        return self._unbounded._mean().clamp(self._lower, self._upper)
+
+    def _variances(self) -> Variances:
+        return self._unbounded._variances()
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(

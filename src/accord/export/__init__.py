@@ -5,7 +5,7 @@ networks are stated here, and the parts of a model beside their classes, in ``gr
 package (``graph`` has the table of them). ``model`` puts them together.
 """
 
-from accord.export.curves import NORMAL, BoundedCurve, Curve, StudentCurve, between, curve_of
+from accord.export.curves import NORMAL, Curve, StudentCurve, curve_of
 from accord.export.graph import (
     Array,
     Graph,
@@ -39,7 +39,6 @@ from accord.export.model import (
 __all__ = [
     "NORMAL",
     "Array",
-    "BoundedCurve",
     "Curve",
     "CurveGroup",
     "Description",
@@ -51,7 +50,6 @@ __all__ = [
     "Value",
     "affine",
     "answer_graph",
-    "between",
     "by_row",
     "central_tails",
     "curve_of",

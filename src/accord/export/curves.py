@@ -63,32 +63,8 @@ class Curve(ABC):
 Moments = tuple[Value, Value, Value]
 
 
-class BoundedCurve(Curve):
-    """A curve whose moments below a point have a closed form; abstract."""
-
-    @abstractmethod
-    def below(self, z: Value) -> Moments:
-        """P, E[Z] and E[Z²] over Z ≤ z."""
-
-
-def between(curve: BoundedCurve, low: Value | None, high: Value | None) -> Moments:
-    """P, E[Z] and E[Z²] over low ≤ Z ≤ high, exact relative to themselves also far out."""
-    if high is None:
-        if low is None:
-            raise ValueError("a bound is needed, got none. Use the moments of the whole curve.")
-        mass, first, second = curve.below(-low)
-        return mass, -first, second
-    if low is None:
-        return curve.below(high)
-    # on the side where both ends have small probabilities below them
-    flip = low + high > 0
-    inner, outer = curve.below(flip.where(-low, high)), curve.below(flip.where(-high, low))
-    mass, first, second = (a - b for a, b in zip(inner, outer, strict=True))
-    return mass, flip.where(-first, first), second
-
-
 @final
-class NormalCurve(BoundedCurve):
+class NormalCurve(Curve):
     variance = 1.0
 
     @cached_property
@@ -112,14 +88,20 @@ class NormalCurve(BoundedCurve):
     def slope(self, z: Value, density: Value) -> Value:
         return -z * density
 
+    def above(self, z: Value) -> Moments:
+        """P, E[Z] and E[Z²] over Z ≥ z."""
+        mass, first, second = self.below(-z)
+        return mass, -first, second
+
     def below(self, z: Value) -> Moments:
+        """P, E[Z] and E[Z²] over Z ≤ z, exact relative to themselves also far out."""
         z = z.at_least(-_LAST_NORMAL).at_most(_LAST_NORMAL)
         mass, density = self.both(z)
         return mass, -density, mass - z * density
 
 
 @final
-class StudentCurve(BoundedCurve):
+class StudentCurve(Curve):
     def __init__(self, df: float) -> None:
         self.df = df
         self.variance = df / (df - 2) if df > 2 else math.inf
@@ -156,13 +138,6 @@ class StudentCurve(BoundedCurve):
 
     def slope(self, z: Value, density: Value) -> Value:
         return -(self.df + 1) * z / (self.df + z * z) * density
-
-    def below(self, z: Value) -> Moments:
-        """F, −(ν + z²)/(ν − 1)·f(z) and ν((ν − 1)/(ν − 2)·F_{ν−2}(z√((ν−2)/ν)) − F)."""
-        df, (mass, density) = self.df, self.both(z)
-        narrower, _ = StudentCurve(df - 2).both(z * math.sqrt((df - 2) / df))
-        second = df * ((df - 1) / (df - 2) * narrower - mass)
-        return mass, (df + z * z) / (1 - df) * density, second
 
 
 @final

@@ -1,7 +1,6 @@
 """What an ensemble predicts, in a graph: outputs of stacked networks, and mixtures of bell curves.
 
-The member axis of networks comes first. Of a mixture there are the moments, those within bounds,
-and quantiles.
+The member axis of networks comes first. Of a mixture there are the moments and quantiles.
 """
 
 import math
@@ -15,15 +14,13 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 
 from accord._types import Floats
-from accord.export.curves import NORMAL, BoundedCurve, Curve, Moments, between
-from accord.export.graph import Graph, NotExportableError, Value
+from accord.export.curves import NORMAL, Curve, Moments
+from accord.export.graph import Graph, Value
 
 # Rounds of a search: ten are many; bisection alone takes about 60.
 _ROUNDS = 100
 # The last step of a search, in deviations: it squares the error that is left.
 _LAST_STEP = 1e-7
-# Where less than this lies within the bounds, the median is first moved to the nearest of them.
-_LEAST_MASS = 1e-12
 _LEAST = 1e-300  # the smallest target whose logarithm is taken
 
 
@@ -113,7 +110,7 @@ class CurveGroup:
     def moments(self) -> tuple[Value, Value]:
         """Mean and variance of each curve, (N, M)."""
         if self.knot is not None:
-            return _about_mean(*self._log_moments(None, None))
+            return _about_mean(*self._log_moments(self.knot))
         variance = self.curve.variance * self.scale.square()
         if self.half_width is not None:
             variance = variance + self.half_width.square() / 3
@@ -137,48 +134,23 @@ class CurveGroup:
             tail, density = self.curve.smoothed(z, self.half_width.wider(1) / scale)
         return tail, density * slope
 
-    def inside(self, low: Value | None, high: Value | None, center: Value) -> Moments:
-        """P, E[Y − c] and E[(Y − c)²] over low ≤ Y ≤ high, of each curve.
-
-        **Shape**: bounds and center (N, 1) → (N, M) each.
-        """
-        bounds = (low, high)
-        if self.knot is not None:
-            ends = (None if b is None else self._logarithm(b)[0] for b in bounds)
-            mass, first, second = self._log_moments(*ends)
-            squares = second - 2 * center * first + center.square() * mass
-            return mass, first - center * mass, squares
-        if not isinstance(self.curve, BoundedCurve):
-            raise NotExportableError(["bounds of the target around this family"])
-        s, m = self.scale, self.location - center
-        ends = (None if b is None else (b - self.location) / s for b in bounds)
-        mass, first, second = between(self.curve, *ends)
-        squares = m.square() * mass + 2 * m * s * first + s.square() * second
-        return mass, m * mass + s * first, squares
-
     def _logarithm(self, y: Value) -> tuple[Value, Value]:
         """z of y and dz/dy."""
         top = math.exp(self.knot or 0.0)
         curved = y.at_least(_LEAST).at_most(top)
         return curved.log() + (y / top - 1).at_least(0.0), 1 / curved
 
-    def _log_moments(self, low: Value | None, high: Value | None) -> Moments:
-        """P, E[Y] and E[Y²] for low ≤ Z ≤ high: the exponential below the knot, the tangent above.
+    def _log_moments(self, knot: float) -> Moments:
+        """P, E[Y] and E[Y²]: the exponential of Z below the knot, the tangent above.
 
         E[e^{jZ}; Z ≤ z] = e^{jμ + j²σ²/2} Φ((z − μ)/σ − jσ).
         """
-        m, s, knot = self.location, self.scale, self.knot or 0.0
+        m, s = self.location, self.scale
         k = (knot - m) / s
-        a = None if low is None else (low - m) / s
-        b = None if high is None else (high - m) / s
-        start, end = (None if a is None else a.at_most(k)), k if b is None else b.at_most(k)
-        parts = []
-        for j in (0, 1, 2):
-            lower = None if start is None else start - j * s
-            mass = between(NORMAL, lower, end - j * s)[0]
-            parts.append((j * m + 0.5 * j * j * s.square()).exp() * mass)
-        first = k if a is None else a.at_least(k)
-        above = between(NORMAL, first, None if b is None else b.at_least(k))
+        parts = [
+            (j * m + 0.5 * j * j * s.square()).exp() * NORMAL.below(k - j * s)[0] for j in (0, 1, 2)
+        ]
+        above = NORMAL.above(k)
         # on the tangent Y = e^knot (1 + Z − knot), about which Z − knot = σ(u − k)
         top, offset = math.exp(knot), 1 - s * k
         line = s * above[1] + offset * above[0]
@@ -203,21 +175,6 @@ class MixtureGraph:
         mean = self._average([mean for mean, _ in parts])
         spread = [variance + (m - mean).square() for m, variance in parts]
         return mean, self._average(spread).sqrt()
-
-    def moments_within(self, low: float, high: float, median: Value) -> tuple[Value, Value]:
-        """Mean and standard deviation given that the target lies within bounds, (N, 1) each."""
-        center = self.moments()[0]
-        mass, *_ = self._inside(low, high, center, 0.0 * center)
-        moved = median.at_least(low).at_most(high) - median
-        shift = (mass < _LEAST_MASS).where(moved, 0.0)
-        mean, variance = _about_mean(*self._inside(low, high, center, shift))
-        return (center + mean + shift).at_least(low).at_most(high), variance.sqrt()
-
-    def _inside(self, low: float, high: float, center: Value, shift: Value) -> list[Value]:
-        """P, E[Y − c] and E[(Y − c)²] between the bounds, after the mixture was moved."""
-        first, last = (None if math.isinf(bound) else bound - shift for bound in (low, high))
-        parts = [group.inside(first, last, center) for group in self.groups]
-        return [self._average(part) for part in zip(*parts, strict=True)]
 
     def quantiles(self, tails: Floats, sign: Floats, own: Value | None = None) -> Value:
         """Points with these tail probabilities, below them for sign 1 and above for −1.

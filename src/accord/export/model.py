@@ -76,8 +76,9 @@ def answer_graph(
     """
     found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
     check_probability("levels", found, strict=True, remedy="Write 0.95 for 95 %.")
-    quantiles, median = _quantiles(answer, found)
-    mean, std = _moments(answer, median)
+    quantiles = _quantiles(answer, found)
+    mean, std = answer.mixture.moments()
+    mean = mean.at_least(answer.bounds[0]).at_most(answer.bounds[1])
     graph.output("y_mean", mean.column(0), np.float64)
     graph.output("y_std", std.column(0), np.float64)
     graph.output("y_quantiles", quantiles, np.float64, width=len(found))
@@ -90,49 +91,43 @@ def answer_graph(
     return content(graph, metadata={"levels": found.tolist(), **metadata})
 
 
-def _moments(answer: GraphAnswer, median: Value) -> tuple[Value, Value]:
-    low, high = answer.bounds
-    if np.isinf(low) and np.isinf(high):
-        return answer.mixture.moments()
-    return answer.mixture.moments_within(low, high, median)
-
-
 def _parts(answer: GraphAnswer, std: Value) -> dict[str, Value]:
-    """The parts of the deviation, which bounds leave their proportions; (N, 1) each."""
+    """The parts of the deviation; (N, 1) each."""
     if answer.parts is None:
         return {}
-    total = answer.mixture.moments()[1].square()
+    total = std.square()
     disagreement = answer.parts[0].at_most(total)
     distance = answer.parts[1].at_most(total - disagreement)
     noise = (total - disagreement - distance).at_least(0.0)
     named = {"y_noise": noise, "y_disagreement": disagreement, "y_distance": distance}
-    return {name: std * (part / total).sqrt() for name, part in named.items()}
+    return {name: part.sqrt() for name, part in named.items()}
 
 
-def _quantiles(answer: GraphAnswer, levels: Floats) -> tuple[Value, Value]:
-    """Quantiles within the bounds, and the mixture's own median: one search for all.
+def _quantiles(answer: GraphAnswer, levels: Floats) -> Value:
+    """Quantiles within the bounds, by one search for all.
 
     A tail of probability 0 begins where the support ends.
 
-    **Shape**: levels (L,) → (N, L) and (N, 1).
+    **Shape**: levels (L,) → (N, L).
     """
     tails, sign = answer.tails(levels)
     some = np.flatnonzero(tails > 0)
-    asked, sides = np.append(tails[some], 0.5), np.append(sign[some], 1.0)
-    far = np.append(answer.far_tails(levels)[0][some], 0.5)
+    asked, far = tails[some], answer.far_tails(levels)[0][some]
     own = None
     if answer.unlike is not None and (far < asked).any():
         own = asked[None] - answer.unlike * (asked - far).clip(min=0.0)[None]
-    found = answer.mixture.quantiles(asked, sides, own)
-    median = found.take([len(some)], 1)
+    found = answer.mixture.quantiles(asked, sign[some], own) if len(some) else None
+    zero = 0.0 * answer.mixture.moments()[0]
     ends = np.where(sign > 0, answer.mixture.lowest, np.inf)
     column = dict(zip(some.tolist(), range(len(some)), strict=True))
     columns = [
-        found.take([column[place]], 1) if place in column else 0.0 * median + float(ends[place])
+        found.take([column[place]], 1)
+        if found is not None and place in column
+        else zero + float(ends[place])
         for place in range(len(levels))
     ]
     low, high = answer.bounds
-    return joined(columns, 1).at_least(low).at_most(high), median
+    return joined(columns, 1).at_least(low).at_most(high)
 
 
 # --- ONNX ----------------------------------------------------------------------------------------

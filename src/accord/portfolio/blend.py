@@ -72,6 +72,8 @@ class LocalTolerance:
 class Prediction:
     """What one member of a blend predicts for some rows.
 
+    ``log_unit`` is the logarithm of one scaled unit of the targets on their own axis.
+
     **Shape**: std and unit (N,); std is the model's own deviation after calibration.
     """
 
@@ -79,6 +81,7 @@ class Prediction:
     part: Components
     std: Floats
     unit: Floats
+    log_unit: float
 
     @staticmethod
     def of(member: Member, part: Components, scale: TargetScale) -> "Prediction":
@@ -92,10 +95,11 @@ class Prediction:
         if member.scale.transform == "log":
             median = np.exp(member.scale.center + member.scale.scale * mean)
             unit = scale.scale / (median * member.scale.scale)
-        return Prediction(member, part, std, unit)
+        return Prediction(member, part, std, unit, math.log(scale.scale))
 
     def __getitem__(self, rows: Indices) -> "Prediction":
-        return Prediction(self.member, self.part[rows], self.std[rows], self.unit[rows])
+        own = {name: getattr(self, name)[rows] for name in ("part", "std", "unit")}
+        return replace(self, **own)
 
     def local(self, tolerance: LocalTolerance, growth: Floats, beyond: Floats) -> Floats:
         tau = tolerance.at(growth, beyond, self.std, self.unit)
@@ -104,10 +108,10 @@ class Prediction:
         return tau
 
     def log_density(self, y: Floats, local: Floats | float = 0.0) -> Floats:
-        """log density of targets in their own units, (N,)."""
+        """log density of targets, per scaled unit; (N,)."""
         scale, part = self.member.scale, self.widened(local)
         density = self.member.calibration.log_density(part, scale.scaled(y), local)
-        return density + scale.log_slope(y)
+        return density + scale.log_slope(y) + self.log_unit
 
     def widened(self, local: Floats | float) -> Components:
         """The components that keep their means in target units when they are widened.
@@ -181,7 +185,7 @@ def blend_log_density(
     growth: Floats,
     beyond: Floats,
 ) -> Floats:
-    """log density of targets under the blend, (N,)."""
+    """log density of targets under the blend, per scaled unit; (N,)."""
     each = [p.log_density(y, p.local(tolerance, growth, beyond)) for p in predictions]
     return blended(np.stack(each), np.array([p.member.weight for p in predictions]))
 
@@ -235,8 +239,7 @@ def with_common_factor(
     def loss(log_factor: float) -> float:
         members = stretched(log_factor)
         each = [
-            Prediction(m, p.part, p.std, p.unit).log_density(y)
-            for m, p in zip(members, predictions, strict=True)
+            replace(p, member=m).log_density(y) for m, p in zip(members, predictions, strict=True)
         ]
         return -mean_score(blended(np.stack(each), shares), weight)
 

@@ -69,6 +69,11 @@ class TrainingTable:
     def __len__(self) -> int:
         return len(self.y)
 
+    @property
+    def log_unit(self) -> float:
+        """log of one scaled unit, per which densities are compared, whatever targets are in."""
+        return math.log(TargetScale.of(self.y[self.measured]).scale)
+
     def without(self, columns: Bools) -> "TrainingTable":
         """The same with some columns constant: no model and no distance looks at those, (d,)."""
         return replace(self, x=np.where(columns, np.median(self.x, axis=0), self.x))
@@ -86,7 +91,8 @@ class TrainingTable:
 class Candidate:
     """A recipe that was tried: its model, and how its parts did on rows that they had not seen.
 
-    ``held_out`` and ``log_density`` are of the rows that were held out and have a target.
+    ``held_out`` and ``log_density`` are of the rows that were held out and have a target; densities
+    are per scaled unit of the targets (:attr:`TrainingTable.log_unit`).
     """
 
     recipe: Recipe
@@ -110,12 +116,16 @@ class LeaderboardEntry:
 
 
 def leaderboard(
-    candidates: Sequence[Candidate], weights: Floats, row_weight: Floats
+    candidates: Sequence[Candidate], weights: Floats, row_weight: Floats, *, log_unit: float
 ) -> tuple[LeaderboardEntry, ...]:
-    """Recipes that were tried, the best first."""
+    """Recipes that were tried, the best first, with the NLL of targets in their own units."""
     entries = [
         LeaderboardEntry(
-            c.recipe.name, c.recipe.about, -mean_score(c.log_density, row_weight), w, c.seconds
+            c.recipe.name,
+            c.recipe.about,
+            log_unit - mean_score(c.log_density, row_weight),
+            w,
+            c.seconds,
         )
         for c, w in zip(candidates, weights.tolist(), strict=True)
     ]
@@ -168,6 +178,7 @@ def judged_out_of_fold(
         degrees=_LOG_DEGREES if recipe.transform == "log" else DEGREES,
     )
     density = calibration.log_density(held_out, z) + scale.log_slope(table.y[used])
+    density += table.log_unit
     seconds = time.perf_counter() - start
     return Candidate(recipe, model, scale, calibration, held_out, density, seconds)
 

@@ -322,7 +322,7 @@ class PortfolioRegressor(DistributionalRegressor):
         ]
         predictions = blend_of(found, weights, self.scale_, y=y, row_weight=weight, some=some)
         self.members_ = [prediction.member for prediction in predictions]
-        self.leaderboard_ = leaderboard(candidates, weights, weight)
+        self.leaderboard_ = leaderboard(candidates, weights, weight, log_unit=table.log_unit)
         return predictions
 
     def _calibrate(self, units: PortfolioUnits, predictions: list[Prediction]) -> None:

@@ -163,7 +163,8 @@ class _Sample:
             copies[column, :, column] = random.permutation(x[:, column])
         part = tried.model.components(copies.reshape(n * d, d), fold)
         density = tried.calibration.log_density(part, np.tile(tried.scale.scaled(y), d))
-        return bounded_below(density.reshape(d, n) + tried.scale.log_slope(y))
+        slope = tried.scale.log_slope(y) + self.table.log_unit
+        return bounded_below(density.reshape(d, n) + slope)
 
 
 def normal_scores(values: Floats) -> Floats:
