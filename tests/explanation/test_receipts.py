@@ -152,7 +152,8 @@ def test_noise_cannot_be_narrowed_and_ignorance_can() -> None:
         (89.5, "89.5: only 1 of 101 training rows is as high"),
         (1.0, "1: only 2 of 101 training rows are as low"),
         (60.0, "60: no training row lies between 49 and 71"),
-        (20.2, "20.2: the nearest training rows have 19 to 21"),
+        (22.5, "22.5: the nearest training rows have 19 to 21"),
+        (20.2, ""),
     ],
 )
 def test_words_about_a_number(value: float, sentence: str) -> None:

@@ -359,3 +359,28 @@ def test_of_hardly_any_rows_none_are_called_the_most_unusual() -> None:
 def test_bounds_that_are_none(bounds: object) -> None:
     with pytest.raises(ValueError, match="bound"):
         PortfolioRegressor(bounds=bounds).fit(np.zeros((20, 1)), np.arange(20.0))
+
+
+@pytest.mark.parametrize("unit", [2.0**-40, 2.0**40])
+def test_the_unit_of_the_target_changes_nothing_else(unit: float) -> None:
+    """Also where one target lies so far out that densities are bounded from below."""
+    x, y = bent(80)
+    y[3] += 30.0
+    plain, other = quick().fit(x, y), quick().fit(x, unit * y)
+    assert [(e.name, e.weight) for e in plain.leaderboard_] == [
+        (e.name, e.weight) for e in other.leaderboard_
+    ]
+    np.testing.assert_allclose(other.predict_dist(x).std, unit * plain.predict_dist(x).std)
+    gained = [e.nll - f.nll for e, f in zip(other.leaderboard_, plain.leaderboard_, strict=True)]
+    np.testing.assert_allclose(gained, np.log(unit), atol=1e-9)
+
+
+def test_means_of_bounded_targets_are_not_raised() -> None:
+    """Most of them lie on the bound: what is cut off below it must not push them up."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-2, 2, (1_200, 2))
+    y = (rng.uniform(size=len(x)) < 1 / (1 + np.exp(1 - 2 * x[:, 0]))).astype(float)
+    model = quick(bounds=(0.0, None)).fit(x[:200], y[:200])
+    mean = model.predict(x[200:])
+    assert mean.mean() == pytest.approx(y[200:].mean(), abs=0.05)
+    assert np.sqrt(np.mean((mean - y[200:]) ** 2)) < 0.9 * y.std()

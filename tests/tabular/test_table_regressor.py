@@ -344,3 +344,23 @@ def test_receipts_know_all_rows_where_no_model_looks_at_gaps(
     monkeypatch.setattr(type(proximity), "references", lambda self: references)
     far = houses.head(3).assign(area=1e4, age=500.0)
     assert all("no training row" in words for words in model.explain_uncertainty(far).unlike)
+
+
+def test_an_unknown_category_is_as_wide_as_it_is_wrong_and_flagged() -> None:
+    """Also where another column matters far more than the category does."""
+    rng = np.random.default_rng(4)
+
+    def rows(n: int) -> pd.DataFrame:
+        frame = pd.DataFrame({"area": rng.uniform(40, 200, n), "town": rng.choice(list("ABC"), n)})
+        effect = frame["town"].map({"A": 0.0, "B": 20.0, "C": -5.0})
+        return frame.assign(price=2 * frame["area"] + effect + rng.normal(0, 5, n))
+
+    model = quick().fit(rows(200), "price")
+    new = rows(2_000)
+    asked = new.drop(columns="price").assign(town="Z")
+    dist, interval = model.predict_dist(asked), model.predict_interval(asked, coverage=0.95)
+    inside = (interval["lower"] <= new["price"]) & (new["price"] <= interval["upper"])
+    assert inside.mean() > 0.9
+    assert np.mean(dist.std) > 0.8 * np.sqrt(np.mean((dist.mean - new["price"]) ** 2))
+    assert model.is_unusual(asked).all()
+    assert model.is_unusual(new.drop(columns="price")).mean() < 0.15

@@ -39,10 +39,10 @@ def test_the_training_table_itself_is_no_test(fitted: FitResult, houses: pd.Data
     result = evaluate_table(fitted.model, houses)
     assert result.verdict.level == "caution"
     assert "trained on: they cannot test it" in result.verdict.headline
-    assert "About 100 % of these rows were trained on" in result.warnings[0]
+    assert "About 100 % of the rows equal training rows" in result.warnings[0]
     sold = houses.assign(sold=pd.to_datetime(houses["sold"]))
     mixed = evaluate_table(fitted.model, pd.concat([sold.iloc[:50], fresh(100, seed=3)]))
-    assert "About 33 % of these rows were trained on" in mixed.warnings[0]
+    assert "About 33 % of the rows equal training rows" in mixed.warnings[0]
     assert not evaluate_table(fitted.model, fresh(50, seed=3)).warnings
 
 

@@ -94,11 +94,24 @@ def test_columns_that_give_the_target_away_are_found() -> None:
         }
     )
     frame["class"] = "c" + frame["class"]
-    alone = alone_explained(prepare_training(read_table(frame), target="y"))
+    data = prepare_training(read_table(frame), target="y")
+    alone = alone_explained(data, np.arange(len(data.y)) % 5)
     assert Leaks(alone, 0).suspected == ["linear", "curved"]
     assert 0.8 < alone["class"] < 0.95
     assert alone["noise"] < 0.1
     assert alone["related"] == pytest.approx(0.5, abs=0.15)
+
+
+def test_a_column_that_tells_groups_apart_explains_no_other_group() -> None:
+    """A constant per machine predicts rows of the same machine, and is no leak."""
+    rng = np.random.default_rng(0)
+    machine = np.repeat(np.arange(30), 10)
+    frame = pd.DataFrame({"level": rng.normal(size=30)[machine], "noise": rng.normal(size=300)})
+    frame["y"] = 5 * rng.normal(size=30)[machine] + 0.1 * rng.normal(size=300)
+    data = prepare_training(read_table(frame), target="y")
+    assert alone_explained(data, machine % 5)["level"] < 0.3
+    assert alone_explained(data, np.arange(300) % 5)["level"] > 0.5
+    assert alone_explained(data, np.full(300, -1)) == {}
 
 
 def test_leaks_are_said_in_sentences() -> None:

@@ -9,7 +9,7 @@ from the spread of these pairs. The values of all columns and the training rows'
 row's own variance for every single order, and so exactly for their mean.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -228,6 +228,7 @@ def explain(
             answer, x, references, columns, permutations=permutations, seed=seed
         )
         gaps = _gaps(answer, proximity, x, references, columns, cells)
+    peculiar = _unlike(parts, share, near.rows, columns, cells)
     return Receipts(
         names=columns.names,
         coverage=coverage,
@@ -236,8 +237,8 @@ def explain(
         parts=parts,
         distance_by_column=distance_by_column,
         neighbors=reference_numbers[near.rows],
-        unlike=_unlike(parts, share, near.rows, columns, cells),
-        narrow=_narrow(parts, gaps, np.where(cells.missing, added, 0.0), columns),
+        unlike=peculiar,
+        narrow=_narrow(parts, gaps, np.where(cells.missing, added, 0.0), columns, peculiar),
         by_noise=by_noise,
         by_disagreement=by_disagreement,
         index=index,
@@ -255,11 +256,8 @@ def _unlike(
         if far[row]:
             order = np.argsort(-line, kind="stable")[:_NAMED]
             named += [place for place in order.tolist() if line[place] >= _WORTH_NAMING]
-        words = [
-            f"{columns.names[place]} {cells.unlike(row, place, near[row])}"
-            for place in dict.fromkeys(named)
-        ]
-        found.append("; ".join(words))
+        words = {place: cells.unlike(row, place, near[row]) for place in named}
+        found.append("; ".join(f"{columns.names[at]} {said}" for at, said in words.items() if said))
     return tuple(found)
 
 
@@ -287,11 +285,14 @@ def _gaps(
     return found
 
 
-def _narrow(parts: Parts, gaps: Gaps, lacking: Floats, columns: Columns) -> tuple[str, ...]:
+def _narrow(
+    parts: Parts, gaps: Gaps, lacking: Floats, columns: Columns, peculiar: Sequence[str]
+) -> tuple[str, ...]:
     """The best way to a narrower interval, and how much narrower it could get.
 
-    ``lacking`` is the variance that each missing cell is known to add, (n, c): no further row with
-    the same gap takes it away.
+    Where something is ``peculiar`` about a row, no row has shown how much noise there is: the model
+    has learnt it elsewhere. ``lacking`` is the variance that each missing cell is known to add,
+    (n, c): no further row with the same gap takes it away.
     """
     std = parts.std
     whole = np.where(std > 0, std, 1.0)
@@ -306,7 +307,8 @@ def _narrow(parts: Parts, gaps: Gaps, lacking: Floats, columns: Columns) -> tupl
             ways.append((1 - left / float(whole[row]), words))
         saved, way = max(ways)
         if saved < _WORTH_DOING:
-            found.append("nothing, it is noise in the data")
+            unknown = "more training rows like this one: how much noise there is, is not known here"
+            found.append(unknown if peculiar[row] else "nothing, it is noise in the data")
         else:
             found.append(way.format(f"{percent(saved, 0)} narrower"))
     return tuple(found)

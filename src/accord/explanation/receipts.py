@@ -228,6 +228,8 @@ def unlike_number(
     if right - left > _GAP * (training[-1] - training[0]):
         return f"{shown}: no {rows} lies between {show(left)} and {show(right)}"
     low, high = float(near.min()), float(near.max())
+    if low <= value <= high:
+        return ""
     span = show(low) if show(low) == show(high) else f"{show(low)} to {show(high)}"
     return f"{shown}: the nearest training rows have {span}"
 

@@ -30,7 +30,14 @@ from accord.portfolio.boosting import BoostingModel, Trees
 from accord.portfolio.encoding import FARTHEST, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess, GaussianProcessModel
 from accord.portfolio.judged import JudgedModel
-from accord.portfolio.local import BEYOND_GROWTH, CLOSE, FARTHEST_TARGET, LARGEST_GROWTH, Blanks
+from accord.portfolio.local import (
+    BEYOND_GROWTH,
+    CLOSE,
+    FARTHEST_TARGET,
+    LARGEST_GROWTH,
+    Blanks,
+    Widening,
+)
 from accord.portfolio.models import NetworkModel
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.ridge import Line, RidgeModel
@@ -337,7 +344,7 @@ def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
         _unlike(widening.blanks, x, grown),
         _parts_of_variance(blend),
         _score(widening.growth, growth),
-        growth > widening.growth.threshold_,
+        _unusual(widening, x, growth),
     )
 
 
@@ -374,6 +381,14 @@ def _found(blanks: Blanks, x: Value) -> list[Value]:
         away = (x.take(features, 1) - values[None]).abs().sum(1, keep=True)
         found.append((away <= CLOSE * len(features)).cast(np.float64))
     return found
+
+
+def _unusual(widening: Widening, x: Value, growth: Value) -> Value:
+    """Which rows are far from the training rows, or have a blank that widens them; (N, 1)."""
+    blanks = widening.blanks
+    found = zip(_found(blanks, x), blanks.spread, strict=True)
+    matter = [is_blank > 0.5 for is_blank, spread in found if spread > 0]
+    return reduce(Value.__or__, matter, growth > widening.growth.threshold_)
 
 
 def _score(growth: Growth, values: Value) -> Value:

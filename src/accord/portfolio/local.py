@@ -62,10 +62,11 @@ Blank = tuple[Indices, Floats]
 
 # Held-out rows that say how much wider an answer without a category must be.
 _BLANK_ROWS = 500
-# Columns that this is learnt for, those that matter most: each takes as many predictions.
-_MOST_BLANKS = 30
+# Columns that this is learnt for, those that matter most: each takes as many predictions. One that
+# changes predictions by less than this share of the strongest one's change is not worth them.
+_MOST_BLANKS, _LEAST_CHANGE = 30, 0.005
 # In scaled target units.
-_SPREADS = np.array([0, 0.06, 0.12, 0.2, 0.3, 0.44, 0.64, 0.9, 1.2, 1.6, 2])
+_SPREADS = np.array([0, 0.015, 0.03, 0.06, 0.09, 0.12, 0.2, 0.3, 0.44, 0.64, 0.9, 1.2, 1.6, 2])
 # Features are computed alike for every row: closer than this, they are the same.
 CLOSE = 1e-9
 
@@ -196,6 +197,11 @@ class Blanks:
         ]
         return np.stack(columns, axis=1) if columns else np.zeros((len(x), 0), bool)
 
+    def matter(self, x: Floats) -> Bools:
+        """Which rows have one that widens their answer; (N, d) → (N,)."""
+        widens = np.asarray(self.spread, dtype=np.float64) > 0
+        return np.asarray(self.found(x)[:, widens].any(axis=1))
+
     def shares(self, x: Floats) -> Floats:
         """What each blank of a row has of all that they add; (N, d) → (N, B).
 
@@ -231,7 +237,7 @@ class Blanks:
 
 def learn_blanks(
     blanks: Sequence[Blank],
-    feature_weight: Floats,
+    changes: Floats,
     parts: Sequence[Part],
     evidence: Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence],
     tolerance: LocalTolerance,
@@ -240,8 +246,8 @@ def learn_blanks(
 ) -> Blanks:
     """The spread of each blank that has a feature which the models use, and of all together.
 
-    ``evidence`` gives rows that a fold's models had not seen, as predicted by these with some of
-    the blanks put in.
+    ``changes`` says how much predictions change with each feature, (d,). ``evidence`` gives rows
+    that a fold's models had not seen, as predicted by these with some of the blanks put in.
     """
     rows = [at_most(part.test, _BLANK_ROWS // len(parts), seed) for part in parts]
 
@@ -249,7 +255,7 @@ def learn_blanks(
         found = [evidence(own, fold, put) for fold, own in enumerate(rows)]
         return _best_spread([part for part in found if len(part.y)], tolerance)
 
-    used = _relevant(blanks, feature_weight)
+    used = _relevant(blanks, changes)
     if not used:
         return Blanks()
     features, values = (tuple(of_all) for of_all in zip(*used, strict=True))
@@ -257,10 +263,11 @@ def learn_blanks(
     return Blanks(features, values, tuple(spread([blank]) for blank in used), together)
 
 
-def _relevant(blanks: Sequence[Blank], feature_weight: Floats) -> list[Blank]:
+def _relevant(blanks: Sequence[Blank], changes: Floats) -> list[Blank]:
     """Those with a feature that the models use, the most used first: others need no spread."""
-    used = sorted(blanks, key=lambda blank: -feature_weight[blank[0]].max())[:_MOST_BLANKS]
-    return [blank for blank in used if feature_weight[blank[0]].max() > _LEAST_RELEVANCE]
+    used = sorted(blanks, key=lambda blank: -changes[blank[0]].max())[:_MOST_BLANKS]
+    least = _LEAST_CHANGE * changes.max(initial=0.0)
+    return [blank for blank in used if changes[blank[0]].max() > least]
 
 
 def blanked(x: Floats, blanks: Sequence[Blank]) -> Floats:
@@ -317,6 +324,13 @@ class Widening:
         dist = distribution_of(predictions, self.tolerance, growth, blanks.added(x, beyond))
         unlike = np.maximum(unlike_usual(growth), blanks.found(x).any(axis=1))
         return self.ranked(dist, self.levels, self.rehearsed, unlike)
+
+    def is_unusual(self, values: Floats, x: Floats) -> Bools:
+        """Which rows are far from the training rows, or lack what their answer depends on.
+
+        **Shape**: values of the growth (n,), x (n, d) → (n,).
+        """
+        return self.growth.is_unusual(values) | self.blanks.matter(x)
 
     def ranked(
         self, dist: Distribution, levels: Floats, rehearsed: Floats, unlike: Floats

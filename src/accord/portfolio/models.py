@@ -115,7 +115,7 @@ class NetworkModel:
             for number, own in enumerate(chosen)
         ]
         n_rows = min(len(folds[0]), _NETWORK_ROWS)
-        batch = _batch_size(recipe, n_rows)
+        batch = batch_size(recipe, n_rows)
         epochs = max(1, round(recipe.steps / math.ceil(n_rows / batch)))
         trained = train(
             tasks,
@@ -235,7 +235,8 @@ def model_for(recipe: Recipe) -> Model:
             return RidgeModel(recipe)
 
 
-def _batch_size(recipe: NetworkRecipe, n_rows: int) -> int:
+def batch_size(recipe: NetworkRecipe, n_rows: int) -> int:
+    """Rows of a step."""
     batch = 2 ** round(math.log2(max(n_rows, 1) / _STEPS_PER_EPOCH))
     return int(np.clip(batch, _SMALLEST_BATCH, recipe.largest_batch))
 

@@ -207,10 +207,11 @@ class PortfolioRegressor(DistributionalRegressor):
                 predictions = self._blend(table, parts, [*candidates, *further.candidates])
                 self.rows_seen_, notes = rows_seen(self.members_, further, len(table))
                 self.notes_ += notes
-            self._calibrate(units, predictions)
+            changes = relevance(self.members_, table.x, table.y, seed=seed)
+            self._calibrate(units, predictions, changes)
             learnt = learn_blanks(
                 blanks,
-                self.feature_weight_,
+                changes,
                 parts,
                 partial(self._evidence, table),
                 self.widening_.tolerance,
@@ -325,10 +326,14 @@ class PortfolioRegressor(DistributionalRegressor):
         self.leaderboard_ = leaderboard(candidates, weights, weight, log_unit=table.log_unit)
         return predictions
 
-    def _calibrate(self, units: PortfolioUnits, predictions: list[Prediction]) -> None:
-        """Sets what widens predictions away from the data, and what held-out rows say of it."""
+    def _calibrate(
+        self, units: PortfolioUnits, predictions: list[Prediction], changes: Floats
+    ) -> None:
+        """Sets what widens predictions away from the data, and what held-out rows say of it.
+
+        ``changes`` says how much predictions change with each feature, (d,).
+        """
         table, seed = units.table, units.seed
-        changes = relevance(self.members_, table.x, table.y, seed=seed)
         self.feature_weight_ = feature_weights(changes)
         growth = growth_of(table.x, table.y, self.feature_weight_)
         used, values = held_out_rows(table, units.parts), growth.leave_one_out()
@@ -420,7 +425,7 @@ class PortfolioRegressor(DistributionalRegressor):
         dist = self.widening_.answer(
             self._predictions(X), X, growth_at(growth, values), as_known=as_known
         )
-        return dist, growth.is_unusual(values)
+        return dist, self.widening_.is_unusual(values, X)
 
     @property
     def growth_(self) -> Growth:
@@ -439,9 +444,13 @@ class PortfolioRegressor(DistributionalRegressor):
     def is_unusual(self, X: Any) -> Bools:
         """Whether rows lie farther from the training rows than all but 5 % of these do.
 
+        So are rows with features that say nothing (a category that no training row had), where that
+        widens their answer.
+
         **Shape**: X (N, d) → (N,).
         """
-        return self.growth_.is_unusual(self.growth_(self._checked(X)))
+        x = self._checked(X)
+        return self.widening_.is_unusual(self.growth_(x), x)
 
     def explain_uncertainty(
         self, X: Any, *, coverage: float = 0.95, permutations: int = 0, random_state: int = 0

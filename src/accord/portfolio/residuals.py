@@ -125,7 +125,7 @@ class Residuals:
 
         learnt = learn_blanks(
             blanks,
-            self.feature_weight_,
+            rows.changes,
             rows.parts,
             evidence,
             self.widening_.tolerance,
@@ -151,7 +151,7 @@ class Residuals:
         values = growth(x)
         grown = self._grown(growth, values, means.mean(axis=0))
         dist = self.widening_.answer(predictions, x, grown, as_known=as_known)
-        return dist, growth.is_unusual(values)
+        return dist, self.widening_.is_unusual(values, x)
 
     @property
     def proximity_(self) -> Proximity:

@@ -23,7 +23,7 @@ from accord.portfolio.crossfit import (
     judged_out_of_fold,
 )
 from accord.portfolio.folds import Part
-from accord.portfolio.models import NetworkModel
+from accord.portfolio.models import NetworkModel, batch_size
 from accord.portfolio.recipes import NetworkRecipe, Recipe
 from accord.portfolio.targets import ScaledRows, TargetScale, alone_far_out, extreme
 from accord.tables import Records, ShuffledRows
@@ -74,7 +74,7 @@ class MoreRows:
     def batch_size(self, recipe: NetworkRecipe) -> int:
         """Rows of a step: more where there are many, since larger products are quicker."""
         wished = 2 ** round(math.log2(max(1, self.passes * self.n_rows) / _STEPS))
-        return int(np.clip(wished, recipe.largest_batch, _LARGEST_BATCH))
+        return int(np.clip(wished, batch_size(recipe, self.n_rows), _LARGEST_BATCH))
 
     def work(self, recipe: NetworkRecipe, n_features: int, n_folds: int) -> float:
         """What training takes, in the unit of the recipes."""

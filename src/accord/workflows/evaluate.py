@@ -103,7 +103,7 @@ def evaluate_table(
     notes = []
     if seen > 0:
         notes.append(
-            f"About {percent(seen, 0)} of these rows were trained on: their figures are too good."
+            f"About {percent(seen, 0)} of the rows equal training rows: their figures are too good."
         )
     if left_out := source.data.num_rows - len(rows):
         notes.append(f"{count(left_out, 'row')} without a target value left out.")

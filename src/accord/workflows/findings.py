@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from sklearn.model_selection import KFold
 from sklearn.tree import DecisionTreeRegressor
 
 from accord._files import quoted
@@ -24,7 +23,6 @@ from accord.workflows.verdict import marginal_width
 # Rows and columns that are searched for leaks.
 _SEARCHED_ROWS, _SEARCHED_COLUMNS = 3_000, 200
 _FEWEST_ROWS = 20
-_FOLDS = 5
 # Smooth curves need many steps; noise that has no steps is not followed by large leaves.
 _LEAVES, _ROWS_OF_LEAF = 64, 3
 # A column that explains this much by itself may be the target in another form.
@@ -72,28 +70,39 @@ class Leaks:
         return {"alone": self.alone, "suspected": self.suspected, "copies": self.copies}
 
 
+# Training and test rows of each fold, (n,) each.
+Folds = Sequence[tuple[Bools, Bools]]
+
+
 def find_leaks(model: TableRegressor) -> Leaks:
     """Look for leaks in the rows that a model was trained on."""
     data = model.training_
-    return Leaks(alone_explained(data), _copies(model, data))
+    fold = np.full(len(data.y), -1)
+    for number, part in enumerate(model.engine_.judged_):
+        fold[part.rows] = number
+    return Leaks(alone_explained(data, fold), _copies(model, data))
 
 
-def alone_explained(data: TrainingData) -> dict[str, float]:
+def alone_explained(data: TrainingData, fold: Indices) -> dict[str, float]:
     """The share of variance that each column explains by itself, on rows left out.
 
-    A line or a tree of one column, whichever does better; categories by their mean target.
+    A line or a tree of one column, whichever does better; categories by their mean target. Rows are
+    left out with their fold, so that copies and groups stay together; those of none, −1, are not
+    looked at.
+
+    **Shape**: fold (N,).
     """
-    places = np.flatnonzero(data.exact)
+    places = np.flatnonzero(data.exact & (fold >= 0))
     places = np.sort(np.random.default_rng(0).permutation(places)[:_SEARCHED_ROWS])
-    y = data.y[places]
-    if len(y) < _FEWEST_ROWS or np.ptp(y) == 0:
+    y, own = data.y[places], fold[places]
+    if len(y) < _FEWEST_ROWS or np.ptp(y) == 0 or np.ptp(own) == 0:
         return {}
     X = data.X.iloc[places, :_SEARCHED_COLUMNS]
-    return {str(name): _explained(X[name], y) for name in X.columns}
+    folds = [(own != number, own == number) for number in np.unique(own)]
+    return {str(name): _explained(X[name], y, folds) for name in X.columns}
 
 
-def _explained(column: "pd.Series[Any]", y: Floats) -> float:
-    folds = KFold(_FOLDS, shuffle=True, random_state=0)
+def _explained(column: "pd.Series[Any]", y: Floats, folds: Folds) -> float:
     if column.dtype.kind == "O":
         predicted = [_by_category(column.astype(str).to_numpy(), y, folds)]
     else:
@@ -106,32 +115,32 @@ def _explained(column: "pd.Series[Any]", y: Floats) -> float:
     return max(0.0, *(float(r2(y_true=y, mean=mean)) for mean in predicted))
 
 
-def _by_line(x: Floats, y: Floats, folds: KFold) -> Floats:
+def _by_line(x: Floats, y: Floats, folds: Folds) -> Floats:
     """Least squares in the other folds."""
     found = np.empty(len(y))
-    for train, test in folds.split(x):
+    for train, test in folds:
         offset = x[train] - x[train].mean()
         slope = offset @ y[train] / (offset @ offset or 1.0)
         found[test] = y[train].mean() + slope * (x[test] - x[train].mean())
     return found
 
 
-def _by_tree(x: Floats, y: Floats, folds: KFold) -> Floats:
+def _by_tree(x: Floats, y: Floats, folds: Folds) -> Floats:
     """A small tree of the other folds; inputs are checked once, as there are many columns."""
     tree = DecisionTreeRegressor(
         max_leaf_nodes=_LEAVES, min_samples_leaf=_ROWS_OF_LEAF, random_state=0
     )
     found, single = np.empty(len(y)), x.astype(np.float32)
-    for train, test in folds.split(x):
+    for train, test in folds:
         tree.fit(single[train], y[train], check_input=False)
         found[test] = tree.predict(single[test], check_input=False)
     return found
 
 
-def _by_category(values: Any, y: Floats, folds: KFold) -> Floats:
+def _by_category(values: Any, y: Floats, folds: Folds) -> Floats:
     """The mean target of each category in the other folds; of all rows where it is new."""
     found = np.empty(len(y))
-    for train, test in folds.split(values):
+    for train, test in folds:
         means = pd.Series(y[train]).groupby(values[train]).mean()
         found[test] = pd.Series(values[test]).map(means).fillna(y[train].mean())
     return found

@@ -16,7 +16,14 @@ from accord._wording import count, json_text, number, percent
 from accord.tabular import Expectation
 from accord.validation import coverage_log_evidence, coverage_sequence
 from accord.workflows.drift import Drift
-from accord.workflows.verdict import NEGLIGIBLE, Level, Verdict, least_coverage, worst
+from accord.workflows.verdict import (
+    NEGLIGIBLE,
+    TRAINED_ON,
+    Level,
+    Verdict,
+    least_coverage,
+    worst,
+)
 
 _KIND, _VERSION = "accord monitoring", 1
 # 20: a false alarm in at most one stream of twenty, however long it is watched.
@@ -169,10 +176,20 @@ class History:
 
 
 def coverage_verdict(
-    history: History, batch: MonitoredTable, expected: Expectation, drift: Drift
+    history: History,
+    batch: MonitoredTable,
+    expected: Expectation,
+    drift: Drift,
+    *,
+    trained_on: bool = False,
 ) -> Verdict:
-    """Whether intervals contain what they state, by all batches so far; ``batch`` is the last."""
+    """Whether intervals contain what they state, by all batches so far; ``batch`` is the last.
+
+    Rows that were ``trained_on`` are not counted: of them alone, nothing can be said.
+    """
     level, headline, summary = _broken(history) or _kept(history) or _awaited(history, expected)
+    if trained_on and not history.judged:
+        level, headline = "caution", TRAINED_ON
     if drift.any:
         level, headline = worst(level, "caution"), f"{headline[:-1]}; the data have drifted."
     remarks = [*drift.sentences(), _expected(batch, expected, history.coverage)]

@@ -41,7 +41,7 @@ from accord.workflows.drift import Drift, measure_drift
 from accord.workflows.evaluate import alike_rows, answers
 from accord.workflows.history import ALARM, History, MonitoredTable, coverage_verdict
 from accord.workflows.predict import load_model
-from accord.workflows.verdict import MOSTLY_SEEN, Verdict
+from accord.workflows.verdict import MOSTLY_SEEN, TRAINED_ON, Verdict
 
 # Of a wide table, only so many columns' distances are kept with each batch.
 _KEPT_COLUMNS = 20
@@ -200,7 +200,9 @@ def monitor_table(
     return MonitorResult(
         card=model.card_,
         source=source.name,
-        verdict=coverage_verdict(recorded.history, recorded.batch, expected, drift),
+        verdict=coverage_verdict(
+            recorded.history, recorded.batch, expected, drift, trained_on=seen > MOSTLY_SEEN
+        ),
         batch=recorded.batch,
         history=recorded.history,
         counted=recorded.before is None and recorded.batch.labelled > 0,
@@ -379,9 +381,9 @@ def _notes(before: MonitoredTable | None, repeated: int, seen: float) -> list[st
         rows = "row was" if repeated == 1 else "rows were"
         notes.append(f"{repeated:,} {rows} shown before, in other tables: not counted again.")
     if seen > MOSTLY_SEEN:
-        notes.append("The model was trained on these rows: they cannot test it and do not count.")
+        notes.append(f"{TRAINED_ON[:-1]} and do not count.")
     elif seen > 0:
         notes.append(
-            f"About {percent(seen, 0)} of these rows were trained on: the result looks too good."
+            f"About {percent(seen, 0)} of the rows equal training rows: the result looks too good."
         )
     return notes

@@ -17,6 +17,7 @@ Belief = Literal["holds", "does not hold", "too few rows"]
 NEGLIGIBLE = 0.01
 # With more of its rows trained on, a table cannot test a model.
 MOSTLY_SEEN = 0.5
+TRAINED_ON = "Most of these rows equal rows that the model was trained on: they cannot test it."
 # With fewer misses than this above the stated ones, intervals still count as holding.
 _LARGEST_MARGIN = 0.1
 # Intervals must be this much narrower than without a model to be called useful.
@@ -261,9 +262,9 @@ def evaluation_verdict(found: Assessment, use: Use, *, target: str, seen: float)
     if seen > MOSTLY_SEEN:
         return Verdict(
             "caution",
-            "These are the rows that the model was trained on: they cannot test it.",
+            TRAINED_ON,
             summary,
-            short="No test: trained on these rows",
+            short="No test: rows equal to training rows",
         )
     level = worst(judged.level, use.level)
     headline = _joined(judged.clause(), judged, use)
