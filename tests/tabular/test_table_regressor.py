@@ -2,6 +2,7 @@
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -364,3 +365,9 @@ def test_an_unknown_category_is_as_wide_as_it_is_wrong_and_flagged() -> None:
     assert np.mean(dist.std) > 0.8 * np.sqrt(np.mean((dist.mean - new["price"]) ** 2))
     assert model.is_unusual(asked).all()
     assert model.is_unusual(new.drop(columns="price")).mean() < 0.15
+
+
+@pytest.mark.parametrize("how", [{"ignore": ["price"]}, {"group": "price"}])
+def test_the_target_has_no_other_role(how: dict[str, Any], houses: pd.DataFrame) -> None:
+    with pytest.raises(OptionError, match="target must not be ignored or name groups, got 'price'"):
+        quick(**how).fit(houses, "price")

@@ -156,6 +156,11 @@ def _check_roles(
             f"a column has one role, got {listed(both)} to use and for something else. "
             "Name it once."
         )
+    if given["target"] in ignore:
+        raise OptionError(
+            f"the target must not be ignored or name groups, got {quoted(given['target'])}. "
+            "Name another column."
+        )
     if len(set(given.values())) < len(given):
         raise OptionError(
             f"each role needs a column of its own, got {listed(given.values())} for "
