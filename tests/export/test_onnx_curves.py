@@ -125,50 +125,6 @@ def test_separate_modes_do_not_hide_a_quantile(values_of) -> None:
     assert found[0, 1] == pytest.approx(1 + 1e-3 * stats.norm.ppf(0.0002), abs=1e-8)
 
 
-@pytest.mark.parametrize("bounds", [(0.0, np.inf), (-np.inf, 1.0), (-1.0, 4.0), (-0.2, 0.3)])
-def test_moments_within_bounds_are_those_of_the_density(bounds, values_of) -> None:
-    x = rows(6)
-    x[0, [0, 2]] = -8.0  # hardly anything but the logarithm is positive
-    dist = as_distribution(x, knot=1.0)
-
-    def answer(value):
-        mixture = mixture_of(value, knot=1.0)
-        median = mixture.quantiles(np.array([0.5]), np.array([1.0]))
-        return mixture.moments_within(*bounds, median)
-
-    mean, std = values_of(answer, x)
-    marks = [-1e7, -1e6, -1e5, -1e4, -2e3, -300.0, -60.0, -20.0, -9.0, -6.0, -4.0, -2.0, -1.0, 0.0]
-    marks += [
-        0.1,
-        0.5,
-        1.0,
-        1.5,
-        2.0,
-        np.e,
-        4.0,
-        6.0,
-        9.0,
-        20.0,
-        60.0,
-        300.0,
-        2e3,
-        1e4,
-        1e5,
-        1e6,
-        1e7,
-    ]
-    ends = np.unique(np.clip(marks, *bounds))
-    node, weight = np.polynomial.legendre.leggauss(400)
-    half = np.diff(ends)[:, None] / 2
-    y = (ends[:-1, None] + half + half * node).reshape(-1, 1)
-    mass = (half * weight).reshape(-1, 1) * dist.pdf(np.repeat(y, len(x), axis=1))
-    expected = (y * mass).sum(0) / mass.sum(0)
-    variance = (np.square(y - expected) * mass).sum(0) / mass.sum(0)
-    # a Student-t with 3 degrees of freedom has next to nothing of its variance beyond the marks
-    np.testing.assert_allclose(mean[:, 0], expected, atol=1e-6)
-    np.testing.assert_allclose(std[:, 0] ** 2, variance, rtol=1e-5)
-
-
 def test_a_family_without_a_curve_is_named() -> None:
     with pytest.raises(NotExportableError, match="'uniform'"):
         curve_of("uniform")
