@@ -112,11 +112,11 @@ def test_elsewhere_is_a_model_of_other_rows(name: str, model_named: Callable[[st
     assert np.mean((part.center - Z[80:]) ** 2) < 0.7 * Z.var()
 
 
-def test_a_recipe_is_scored_by_its_calibrated_density_in_target_units() -> None:
+def test_a_recipe_is_scored_by_its_calibrated_density_per_scaled_unit() -> None:
     table = TrainingTable(X, 100 + 7 * Z, np.ones(160), np.ones(160, bool))
     candidate = try_recipe(RECIPES["Gaussian process"], table, PARTS, seed=0, listener=None)
     residual = table.y - candidate.scale.center - candidate.scale.scale * candidate.held_out.center
-    gaussian = 0.5 * np.log(2 * np.pi * np.e * np.mean(residual**2))
+    gaussian = 0.5 * np.log(2 * np.pi * np.e * np.mean(residual**2)) - np.log(candidate.scale.scale)
     assert -candidate.log_density.mean() == pytest.approx(gaussian, abs=0.15)
 
 

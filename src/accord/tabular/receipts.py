@@ -25,8 +25,8 @@ from accord.tabular.profile import CATEGORIES, TableProfile
 from accord.trust import Proximity
 
 
-class Widening(Protocol):
-    """By what a fitted model widens its predictions."""
+class KnowsDistances(Protocol):
+    """A model that widens predictions away from its data, and for what is not known."""
 
     @property
     def proximity_(self) -> Proximity: ...
@@ -49,7 +49,7 @@ class OfTables(Protocol):
 
 def table_receipts(
     model: OfTables,
-    widening: Widening,
+    engine: KnowsDistances,
     X: pd.DataFrame,
     *,
     answer: Callable[[Floats], Distribution],
@@ -67,16 +67,16 @@ def table_receipts(
     columns = Columns.of(model.encoder_.feature_names())
     return explain(
         answer,
-        widening.proximity_,
+        engine.proximity_,
         x,
         columns=columns,
-        cells=_Cells(model, widening.proximity_, X, x, columns),
+        cells=_Cells(model, engine.proximity_, X, x, columns),
         reference_numbers=model.reference_rows_,
         coverage=model.coverage if coverage is None else coverage,
         permutations=permutations,
         seed=seed,
         index=X.index,
-        unknown=_unknown(as_known, widening.blanks_, x, columns),
+        unknown=_unknown(as_known, engine.blanks_, x, columns),
     )
 
 
@@ -94,7 +94,7 @@ def _unknown(
 
 
 def held_out_receipts(
-    model: OfTables, widening: Widening, X: pd.DataFrame, *, held_out: HeldOut, lines: Indices
+    model: OfTables, engine: KnowsDistances, X: pd.DataFrame, *, held_out: HeldOut, lines: Indices
 ) -> Receipts:
     """Receipts of training rows, as predicted by models that had not seen them.
 
@@ -103,7 +103,7 @@ def held_out_receipts(
 
     **Shape**: X (N, columns), all training rows; lines (n,), places among those held out.
     """
-    proximity, rows, dist = widening.proximity_, X.iloc[held_out.rows[lines]], held_out.dist[lines]
+    proximity, rows, dist = engine.proximity_, X.iloc[held_out.rows[lines]], held_out.dist[lines]
     x = np.asarray(model.encoder_.transform(rows), dtype=np.float64)
     columns = Columns.of(model.encoder_.feature_names())
     return explain(
