@@ -118,6 +118,36 @@ class HeldOutEvidence:
         )
 
 
+@dataclass(frozen=True)
+class Levels:
+    """Coverages that held-out rows needed, and which rows these are.
+
+    **Shape**: (L,) each.
+    """
+
+    rows: Indices
+    values: Floats
+
+    @staticmethod
+    def needed(
+        parts: Sequence[tuple[Indices, HeldOutEvidence]], tolerance: LocalTolerance
+    ) -> "Levels":
+        """What the rows of some parts needed under a tolerance."""
+        rows = [np.empty(0, np.intp), *(own for own, _ in parts)]
+        values = [np.empty(0), *(evidence.needed(tolerance) for _, evidence in parts)]
+        return Levels(np.concatenate(rows), np.concatenate(values))
+
+    def sorted(self, *, without: Indices | None = None) -> Floats:
+        """In ascending order, of all rows or of all but some.
+
+        >>> Levels(np.array([4, 7, 7]), np.array([0.9, 0.2, 0.1])).sorted(without=np.array([4]))
+        array([0.1, 0.2])
+        """
+        if without is None:
+            return np.sort(self.values)
+        return np.sort(self.values[~np.isin(self.rows, without)])
+
+
 def growth_of(x: Floats, y: Floats, feature_weight: Floats) -> Growth:
     """Distance to some rows, of which copies count once; (N, d), (N,) and (d,)."""
     return Growth().fit(x, feature_weight=feature_weight, copies=groups_of_copies(x, y))

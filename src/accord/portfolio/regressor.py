@@ -33,6 +33,7 @@ from accord.portfolio.local import (
     Blank,
     Blanks,
     HeldOutEvidence,
+    Levels,
     Widening,
     blanked,
     choose_tolerance,
@@ -333,51 +334,42 @@ class PortfolioRegressor(DistributionalRegressor):
 
         ``changes`` says how much predictions change with each feature, (d,).
         """
-        table, seed = units.table, units.seed
+        table = units.table
         self.feature_weight_ = feature_weights(changes)
         growth = growth_of(table.x, table.y, self.feature_weight_)
-        used, values = held_out_rows(table, units.parts), growth.leave_one_out()
+        rows, values = held_out_rows(table, units.parts), growth.leave_one_out()
         usual = HeldOutEvidence(
-            predictions, table.y[used], table.weight[used], *growth_at(growth, values[used])
+            predictions, table.y[rows], table.weight[rows], *growth_at(growth, values[rows])
         )
         shifted = units.unlike_the_rest(self.members_, self.scale_, changes)
-        tolerance = choose_tolerance(usual, [part for _, part in shifted], seed=seed)
-        needed = usual.needed(tolerance)
-        rehearsed = [np.empty(0), *(part.needed(tolerance) for _, part in shifted)]
+        tolerance = choose_tolerance(usual, [part for _, part in shifted], seed=units.seed)
+        levels = Levels.needed([(rows, usual)], tolerance)
+        rehearsed = Levels.needed(shifted, tolerance)
         self.widening_ = Widening(
-            growth,
-            tolerance,
-            np.sort(needed),
-            np.sort(np.concatenate(rehearsed)),
-            ends_of(self.bounds),
+            growth, tolerance, levels.sorted(), rehearsed.sorted(), ends_of(self.bounds)
         )
-        places = [np.empty(0, np.intp), *(rows for rows, _ in shifted)]
-        place, level = np.concatenate(places), np.concatenate(rehearsed)
 
-        def judged(rows: Indices, evidence: HeldOutEvidence) -> Distribution:
-            """Rows with intervals by rank among those that the others needed."""
+        def ranked(evidence: HeldOutEvidence, own: Indices) -> Distribution:
+            """Intervals by rank among what all but the ``own`` rows needed."""
             return self.widening_.ranked(
                 evidence.distribution(tolerance),
-                needed[~np.isin(used, rows)],
-                level[~np.isin(place, rows)],
+                levels.sorted(without=own),
+                rehearsed.sorted(without=own),
                 unlike_usual(evidence.growth),
             )
 
         def held_out(own: Indices, dist: Distribution) -> HeldOut:
-            rows = used[own]
-            return HeldOut(rows, dist, values[rows], growth.is_unusual(values[rows]))
+            return HeldOut(own, dist, values[own], growth.is_unusual(values[own]))
 
-        everyone = self.widening_.ranked(
-            usual.distribution(tolerance), needed, level, unlike_usual(usual.growth)
-        )
-        self.held_out_ = held_out(np.arange(len(used)), everyone)
+        self.held_out_ = held_out(rows, ranked(usual, rows[:0]))
         self.judged_ = tuple(
-            held_out(own, judged(used[own], usual[own])) for own in own_places(used, units.parts)
+            held_out(rows[own], ranked(usual[own], rows[own]))
+            for own in own_places(rows, units.parts)
         )
         self.shifted_ = tuple(
             # back from the logarithm of growth
-            HeldOut(rows, judged(rows, part), np.expm1(part.growth), np.ones(len(rows), bool))
-            for rows, part in shifted[:1]
+            HeldOut(own, ranked(part, own), np.expm1(part.growth), np.ones(len(own), bool))
+            for own, part in shifted[:1]
         )
 
     def _note(self, sentence: str) -> None:
