@@ -77,9 +77,9 @@ def reliability_diagram(
     by_size = sorted(named.values(), key=lambda curve: curve.n)
     bands = {by_size[0].n: by_size[0], by_size[-1].n: by_size[-1]}
     # where two bands lie upon each other the grey is darker: one label stands for both
-    labels = [_calibrated(confidence, *bands), None]
-    for curve, label in zip(bands.values(), labels, strict=False):
-        _consistency_band(ax, curve, confidence, simultaneous, label)
+    keys = [_calibrated(confidence, *bands), None]
+    for curve, key in zip(bands.values(), keys, strict=False):
+        _consistency_band(ax, curve, confidence, simultaneous, key)
     ax.plot([0, 1], [0, 1], color=ink(ax), alpha=0.6, lw=1, ls=DASHED, zorder=1)
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set(xlabel="expected coverage", ylabel="observed coverage")
