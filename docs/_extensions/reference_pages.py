@@ -139,7 +139,7 @@ def index_page() -> str:
 
 def contents(pages: dict[str, str]) -> list[str]:
     """A list of pages, each with a sentence about it."""
-    lines = [".. list-table::", "   :widths: 30 70", ""]
+    lines = [".. list-table::", "   :widths: 30 70", "   :class: contents-list", ""]
     for page, about in pages.items():
         lines += [f"   * - :doc:`{page}`", f"     - {about}"]
     return [*lines, "", ".. toctree::", "   :hidden:", "", *(f"   {page}" for page in pages)]
