@@ -114,7 +114,7 @@ def test_what_is_included_is_there() -> None:
             for mark in re.findall(r"^:(?:start-after|end-before): (.*)$", options, flags=re.M):
                 assert source.count(mark) == 1, f"{name}: {mark}"
                 marks += 1
-    assert marks == 2
+    assert marks == 1
 
 
 def test_which_tool_when_has_the_figures_that_were_measured() -> None:

@@ -22,7 +22,7 @@ def test_blocks_run(tmp_path, monkeypatch, capsys):
     for block in BLOCKS:
         exec(compile(block, str(README), "exec"), session)
     printed = capsys.readouterr().out
-    for word in ("lower", "upper", "noise", "disagreement", "distance", "of 42 rows"):
+    for word in ("lower", "upper", "noise", "disagreement", "distance"):
         assert word in printed
     model, new = session["model"], session["new"]
     interval = model.predict_interval(new, coverage=0.9)
@@ -41,6 +41,24 @@ def test_blocks_run(tmp_path, monkeypatch, capsys):
     mean, targets = torch.zeros(8, requires_grad=True), torch.linspace(-1, 1, 8)
     session["loss"](mean, targets, torch.ones(8)).backward()
     assert torch.equal(mean.grad.sign(), -targets.sign())
+
+
+def test_what_is_said_of_the_default_was_measured():
+    """Shares, widths and counts at the top of the page are those of the page of unseen tables."""
+    measured = (README.parent / "docs/results/unseen.md").read_text()
+
+    def counts(figure: str) -> np.ndarray:
+        return np.array(re.findall(rf"^- {figure}: (\d+) of (\d+)$", measured, flags=re.M), int)
+
+    top = TEXT.split("## First session")[0]
+    inside = re.findall(r"over all test rows: ([\d.]+%) \(quantiles ([\d.]+%)\)", measured)
+    assert re.findall(r"^\| [^|]+ \| ([\d.]+%) \| ([\d.]+%) \|$", top, flags=re.M) == inside
+    narrower, below = counts("90 % intervals narrower than .*"), counts("NLL below CatBoost's")
+    assert f"on {narrower[0, 0]} of the {narrower[0, 1]} tables" in top
+    assert f"lower on all {below[0, 1]}" in top
+    assert below[0, 0] == below[0, 1]
+    ours, theirs = (counts(f"at least 85 .*, {of}")[1:].sum(0) for of in ("accord", "quantiles"))
+    assert f"on {ours[0]} of {ours[1]} splits, against {theirs[0]}" in top
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\((?!http|#)([^)#]+)\)", TEXT))

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import click
-from reference_pages import write_if_changed
+from reference_pages import contents, write_if_changed
 from sphinx.application import Sphinx
 
 from accord.cli import application
@@ -46,19 +46,21 @@ def _plain(text: str) -> str:
     return "".join(f"\\{letter}" if letter in "*`|_\\" else letter for letter in text)
 
 
-def index_page(names: list[str]) -> str:
+def index_page(commands: dict[str, click.Command]) -> str:
     """The contents of the command's reference."""
     title = "Command reference"
-    lines = [title, "=" * len(title), "", "What ``accord COMMAND --help`` prints."]
-    lines += ["", ".. toctree::", "   :maxdepth: 1", ""]
-    return "\n".join([*lines, *(f"   {name}" for name in names)])
+    lines = [title, "=" * len(title), "", "What ``accord COMMAND --help`` prints.", ""]
+    about = {
+        name: _plain(command.get_short_help_str(limit=200)) for name, command in commands.items()
+    }
+    return "\n".join(lines + contents(about))
 
 
 def write_pages(app: Sphinx) -> None:
     """Write the pages before sources are read."""
     folder = Path(app.srcdir) / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    write_if_changed(folder / "index.rst", index_page(list(application.commands)) + "\n")
+    write_if_changed(folder / "index.rst", index_page(application.commands) + "\n")
     for name, command in application.commands.items():
         write_if_changed(folder / f"{name}.rst", command_page(name, command) + "\n")
 

@@ -130,10 +130,19 @@ def _first_sentence(value: Any) -> str:
 
 
 def index_page() -> str:
-    """The contents of the reference."""
+    """The contents of the reference: each package in a sentence."""
+    about = {package: _first_sentence(import_module(f"accord.{package}")) for package in packages()}
     lines = ["Python reference", "================", "", "Every public name, package by package."]
-    lines += ["", ".. toctree::", "   :maxdepth: 1", "", "   accord"]
-    return "\n".join([*lines, *(f"   {package}" for package in packages())])
+    lines += ["Most users need ``accord`` and the first three packages only.", ""]
+    return "\n".join(lines + contents({"accord": "What ``import accord`` offers.", **about}))
+
+
+def contents(pages: dict[str, str]) -> list[str]:
+    """A list of pages, each with a sentence about it."""
+    lines = [".. list-table::", "   :widths: 30 70", "   :class: contents-list", ""]
+    for page, about in pages.items():
+        lines += [f"   * - :doc:`{page}`", f"     - {about}"]
+    return [*lines, "", ".. toctree::", "   :hidden:", "", *(f"   {page}" for page in pages)]
 
 
 def plain_marks(

@@ -75,8 +75,11 @@ def reliability_diagram(
         label = f"{name} (ECE {curve.ece:.3f})" if name else f"ECE {curve.ece:.3f}"
         ax.plot(curve.expected, curve.observed, label=label, **method_look(k), ms=5.5, lw=1.6)
     by_size = sorted(named.values(), key=lambda curve: curve.n)
-    for curve in {by_size[0].n: by_size[0], by_size[-1].n: by_size[-1]}.values():
-        _consistency_band(ax, curve, confidence, simultaneous)
+    bands = {by_size[0].n: by_size[0], by_size[-1].n: by_size[-1]}
+    # where two bands lie upon each other the grey is darker: one label stands for both
+    keys = [_calibrated(confidence, *bands), None]
+    for curve, key in zip(bands.values(), keys, strict=False):
+        _consistency_band(ax, curve, confidence, simultaneous, key)
     ax.plot([0, 1], [0, 1], color=ink(ax), alpha=0.6, lw=1, ls=DASHED, zorder=1)
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set(xlabel="expected coverage", ylabel="observed coverage")
@@ -91,17 +94,17 @@ def reliability_diagram(
 
 
 def _consistency_band(
-    ax: "Axes", curve: ReliabilityCurve, confidence: float, simultaneous: bool
+    ax: "Axes", curve: ReliabilityCurve, confidence: float, simultaneous: bool, label: str | None
 ) -> None:
     band = curve.band(confidence=confidence, simultaneous=simultaneous)
     x = np.concatenate([[0.0], curve.expected, [1.0]])
     lower, upper = (np.concatenate([[0.0], end, [1.0]]) for end in band.T)
-    label = _calibrated(confidence, curve.n)
     ax.fill_between(x, lower, upper, color=ink(ax), alpha=0.15, lw=0, zorder=0.5, label=label)
 
 
-def _calibrated(confidence: float, n: int) -> str:
-    return f"{percent(confidence)} range of a calibrated model (n = {n:,})"
+def _calibrated(confidence: float, *sizes: int) -> str:
+    rows = "; darker: ".join(f"{n:,}" for n in sizes)
+    return f"{percent(confidence)} range of a calibrated model (n = {rows})"
 
 
 def pit_histogram(
