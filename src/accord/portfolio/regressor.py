@@ -13,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight
 
 from accord._checks import check_choice, check_positive
 from accord._progress import Progress
-from accord._threads import one_thread
+from accord._processes import one_thread
 from accord._types import Bools, Floats, Indices
 from accord._wording import number
 from accord.distributions import Distribution
