@@ -23,6 +23,13 @@ def data_folder() -> Path:
     return Path(folder)
 
 
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bars are drawn at every report, also of short work."""
+    monkeypatch.setattr("accord._progress._PATIENCE", -1.0)
+    monkeypatch.setattr("accord._progress._PACE", -1.0)
+
+
 @pytest.fixture(scope="session")
 def houses() -> pd.DataFrame:
     """A table as people have it: numbers, gaps, categories, dates, a constant, hostile names."""

@@ -27,7 +27,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_files",
         "_progress",
         "_processes",
-        "_threads",
         "_wording",
         "_numerics",
     ),

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from accord import _progress
-from accord._progress import Bar, as_html, shown, silent
+from accord._progress import Bar, Progress, as_html, say, shown, silent
+from accord.cli import terminal
 
 
 @pytest.fixture
@@ -81,6 +82,46 @@ def test_elsewhere_a_bar_is_asked_for(
     report(0.25, "Training")
     report(1.0)
     assert "25 %  30 s, about 1 min 30 s left" in capsys.readouterr().err
+
+
+def test_what_follows_is_new_work_with_its_own_time(clock: SimpleNamespace) -> None:
+    seen: list[str] = []
+    report = Bar(seen.append, lambda share, what, seconds: f"{what} {seconds}")
+    clock.now = 10.0
+    report(0.5, "Training")
+    report(1.0)
+    clock.now = 13.0
+    report(0.5, "Training again")
+    assert seen == ["Training 10.0", "", "Training again 3.0"]
+
+
+def test_a_terminal_has_one_line_of_bar_and_words_above_it(
+    at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    report = shown(True)
+    report(0.5, "Training " * 10)
+    say("Note: few rows.")
+    report(1.0)
+    bar, words, end = capsys.readouterr().err.split("\r\x1b[K")[1:]
+    assert len(bar) == 29  # a longer one would wrap, and could not be removed
+    assert bar.startswith("Training Training")
+    assert words == "Note: few rows.\n"
+    assert end == ""
+
+
+def test_the_command_removes_its_bar_after_an_error(
+    at_once: None, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(report: Progress) -> None:
+        report(0.5, "Training")
+        raise KeyError
+
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with pytest.raises(KeyError), terminal.progress(quiet=False) as report:
+        fail(report)
+    assert capsys.readouterr().err.endswith("\r\x1b[K")
 
 
 def test_what_is_done_is_text_and_not_marks() -> None:

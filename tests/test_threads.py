@@ -6,14 +6,14 @@ import sys
 import pytest
 import torch
 
-from accord import _processes, _threads
-from accord._threads import threads_for
+from accord import _processes
+from accord._processes import threads_for
 
 
 @pytest.fixture
 def two_threads(monkeypatch):
     before = torch.get_num_threads()
-    monkeypatch.setattr(_threads, "available", lambda: 2)
+    monkeypatch.setattr(_processes, "available", lambda: 2)
     torch.set_num_threads(2)
     yield
     torch.set_num_threads(before)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from html import escape
 from importlib import import_module
 from itertools import accumulate, pairwise
+from shutil import get_terminal_size
 from typing import Any, Protocol, final
 
 from accord._wording import duration
@@ -85,6 +86,8 @@ def lines(write: Callable[[str], Any]) -> Progress:
 class Bar:
     """A bar that appears when work takes longer than a moment, and goes when it is finished.
 
+    What is reported after that is new work, which has its own time.
+
     ``show`` replaces what was shown before by what ``write`` makes of the share, the kind of work
     and the seconds so far; an empty text removes it.
     """
@@ -93,7 +96,11 @@ class Bar:
         self, show: Callable[[str], None], write: Callable[[float, str, float], str]
     ) -> None:
         self._show, self._write = show, write
-        self._start, self._last, self._what = time.monotonic(), 0.0, ""
+        self._what = ""
+        self._begin()
+
+    def _begin(self) -> None:
+        self._start, self._last = time.monotonic(), 0.0
 
     def __call__(self, share: float, what: str = "") -> None:
         seconds = time.monotonic() - self._start
@@ -101,6 +108,7 @@ class Bar:
         if share >= 1:
             if self._last:
                 self._show("")
+            self._begin()
         elif seconds > _PATIENCE and seconds - self._last > _PACE:
             self._last = seconds
             self._show(self._write(share, self._what, seconds))
@@ -133,8 +141,20 @@ def _times(share: float, seconds: float) -> str:
     return f"{100 * share:.0f} %  {duration(seconds)}{left}"
 
 
+_CLEAR = "\r\x1b[K"
+
+
 def _rewrite_line(text: str) -> None:
-    sys.stderr.write(f"\r\x1b[K{text}" if sys.stderr.isatty() else f"{text}\n" if text else "")
+    if sys.stderr.isatty():  # a line that is cut can be written over
+        sys.stderr.write(f"{_CLEAR}{text[: get_terminal_size().columns - 1]}")
+    elif text:
+        sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()
+
+
+def say(text: str) -> None:
+    """A line on standard error; a bar that stands there goes on below it."""
+    sys.stderr.write(f"{_CLEAR if sys.stderr.isatty() else ''}{text}\n")
     sys.stderr.flush()
 
 

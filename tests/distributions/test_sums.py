@@ -18,8 +18,8 @@ from accord.distributions import (
     Normal,
     Smoothed,
     Uniform,
+    predictive,
     register_sum,
-    sums,
     with_noise,
 )
 
@@ -48,10 +48,10 @@ def test_known_sums_against_draws(name: str) -> None:
 
 @pytest.fixture
 def registered() -> Iterator[None]:
-    before = dict(sums._SUMS)
+    before = dict(predictive._SUMS)
     yield
-    sums._SUMS.clear()
-    sums._SUMS.update(before)
+    predictive._SUMS.clear()
+    predictive._SUMS.update(before)
 
 
 @pytest.mark.usefixtures("registered")

@@ -7,7 +7,6 @@ import pytest
 from scipy import integrate, stats
 
 from accord.distributions import (
-    Affine,
     Decomposed,
     Laplace,
     Log,
@@ -17,7 +16,6 @@ from accord.distributions import (
     StudentT,
     Transformed,
     Truncated,
-    YeoJohnson,
     concatenated,
 )
 
@@ -36,10 +34,6 @@ BASES = {
 TRANSFORMS = {
     "log": Log(0.5),
     "log, then straight": Log(0.5, straight_from=2.5),
-    "yeo-johnson": YeoJohnson(0.3, shift=1.0, scale=2.0),
-    "yeo-johnson, log": YeoJohnson(0.0),
-    "yeo-johnson, above one": YeoJohnson(1.7),
-    "affine": Affine(-3.0, 2.0),
 }
 
 

@@ -445,7 +445,7 @@ def test_one_row():
     assert np.isfinite(model.predict([[1.0]])).all()
 
 
-def test_verbose_draws_a_bar(sine, capsys):
+def test_verbose_draws_a_bar(sine, capsys, at_once):
     BVMRegressor(**(QUICK | {"verbose": 1})).fit(*sine)
     assert "BVMRegressor" in capsys.readouterr().err
 

@@ -195,8 +195,8 @@ def test_weights_of_rows_count() -> None:
     np.testing.assert_allclose(fits[0].predict(x), fits[1].predict(x), rtol=1e-6)
 
 
-def test_progress_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
-    ModuleRegressor(perceptron, epochs=1, n_members=2, verbose=1, random_state=0).fit(*rows())
+def test_progress_is_shown(capsys: pytest.CaptureFixture[str], at_once: None) -> None:
+    ModuleRegressor(perceptron, epochs=2, n_members=2, verbose=1, random_state=0).fit(*rows())
     assert "2 networks" in capsys.readouterr().err
 
 

@@ -211,16 +211,14 @@ def test_missing_data_are_said_before_anything_runs(
 
 
 def test_progress_tells_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
-    from rich.console import Console
-
     stack = Stack(GROUPS[0], "boston", (0, 1), "code")
     other = Stack(GROUPS[0], "wine", (0, 1), "code")
-    with TerminalProgress(Console(width=200, force_terminal=False)) as progress:
+    with TerminalProgress() as progress:
         progress.planned([stack, other], done=3, jobs=2)
         progress.started(stack)
         progress.finished(stack, seconds=3000.0, networks=30)
         progress.failed(other, "ValueError: no")
-    shown = capsys.readouterr().out
+    shown = capsys.readouterr().err
     assert "2 stacks of networks to train, 3 done before, 2 at a time." in shown
     assert "[1/2] table3 · boston · ensembles · splits 0–1: 30 networks in 50 min, about" in shown
     assert "min left" in shown

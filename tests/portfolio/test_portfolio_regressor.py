@@ -355,6 +355,17 @@ def test_of_hardly_any_rows_none_are_called_the_most_unusual() -> None:
     assert sum(len(part.rows) for part in model.judged_) == 30
 
 
+def test_a_generator_is_a_seed() -> None:
+    x, y = bent(30)
+    model = PortfolioRegressor(effort="quick", time_budget=1e-3)
+    means = [
+        model.set_params(random_state=np.random.default_rng(seed)).fit(x, y).predict(x)
+        for seed in (3, 3, 4)
+    ]
+    np.testing.assert_array_equal(means[0], means[1])
+    assert (means[0] != means[2]).any()
+
+
 @pytest.mark.parametrize("bounds", [(3, 1), (0,), "positive"])
 def test_bounds_that_are_none(bounds: object) -> None:
     with pytest.raises(ValueError, match="bound"):

@@ -43,7 +43,8 @@ def prepared(frame: pd.DataFrame, **options: Any) -> Any:
 
 def encoder_of(frame: pd.DataFrame, kind: Any, categories: tuple[str, ...] = ()) -> TableEncoder:
     (name,) = frame.columns
-    return TableEncoder(Schema("y", (Column(name, CellFormat(kind), categories),), {}))
+    schema = Schema("y", (Column(name, CellFormat(kind), categories),), {})
+    return TableEncoder(schema, random_state=0)
 
 
 def test_the_matrix_is_finite_whatever_comes(frame: pd.DataFrame) -> None:

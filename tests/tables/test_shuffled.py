@@ -59,7 +59,7 @@ def test_parts_do_not_depend_on_how_rows_come(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = written(tmp_path / "one")
-    monkeypatch.setattr("accord.tables.shuffled._WAITING_BYTES", 5_000)
+    monkeypatch.setattr("accord.tables.sampling._WAITING_BYTES", 5_000)
     other = written(tmp_path / "other", size=777)
     for k in range(16):
         np.testing.assert_array_equal(one.part(k), other.part(k))
@@ -74,7 +74,7 @@ def test_another_seed_is_another_order() -> None:
 
 def test_only_so_many_rows_wait_in_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit, size = 50_000, 100
-    monkeypatch.setattr("accord.tables.shuffled._WAITING_BYTES", limit)
+    monkeypatch.setattr("accord.tables.sampling._WAITING_BYTES", limit)
     begun: list[weakref.ref[Records]] = []
     most = 0
 

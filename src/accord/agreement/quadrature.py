@@ -56,6 +56,9 @@ WEIGHTS = _mirrored(_KRONROD_WEIGHTS)
 _GAUSS = torch.zeros(15, dtype=torch.float64)
 _GAUSS[1::2] = _mirrored(_GAUSS_WEIGHTS)
 
+# How often panels are halved at most, and how many of a row in a round.
+_ROUNDS, _WORST = 60, 4
+
 LogIntegrand = Callable[[Tensor, Tensor], Tensor]
 """(points (Q, r), indices of r rows) → log of the integrand there, (Q, r)."""
 
@@ -76,14 +79,7 @@ class _Panels(NamedTuple):
     error: Tensor
 
 
-def integrate(
-    log_integrand: LogIntegrand,
-    edges: Tensor,
-    *,
-    rtol: float = 1e-10,
-    rounds: int = 60,
-    split: int = 4,
-) -> Integral:
+def integrate(log_integrand: LogIntegrand, edges: Tensor, *, rtol: float = 1e-10) -> Integral:
     """∫ exp(log_integrand) between the first and the last edge of each row.
 
     The integrand is scaled by its largest value before it is exponentiated, so that small integrals
@@ -93,8 +89,6 @@ def integrate(
         log_integrand: vectorised over points and rows.
         edges: first panels' ends, sorted along axis 0; coinciding edges are harmless.
         rtol: relative error at which a row is finished.
-        rounds: how often panels are halved at most.
-        split: how many panels of a row are halved in a round.
 
     **Shape**: edges (E, n) → (n,).
     """
@@ -105,22 +99,20 @@ def integrate(
     top = torch.where(top.isfinite(), top, 0.0)
     panels = _summed(logs, edges[:-1], edges[1:], top)
     value, error = torch.empty(n, dtype=torch.float64), torch.empty(n, dtype=torch.float64)
-    for round_ in range(rounds + 1):
+    for round_ in range(_ROUNDS + 1):
         value[rows], error[rows] = panels.value.sum(0), panels.error.sum(0)
         open_ = error[rows] > rtol * value[rows]
-        if round_ == rounds or not bool(open_.any()):
+        if round_ == _ROUNDS or not bool(open_.any()):
             break
         rows = rows[open_]
         panels = _Panels(*(part[:, open_] for part in panels))
-        panels = _halved(panels, log_integrand, rows, top[rows], split)
+        panels = _halved(panels, log_integrand, rows, top[rows])
     return Integral(value.log() + top, error * top.exp())
 
 
-def _halved(
-    panels: _Panels, log_integrand: LogIntegrand, rows: Tensor, top: Tensor, split: int
-) -> _Panels:
+def _halved(panels: _Panels, log_integrand: LogIntegrand, rows: Tensor, top: Tensor) -> _Panels:
     """The panels with the worst of each row replaced by their halves."""
-    count = min(split, panels.error.shape[0])
+    count = min(_WORST, panels.error.shape[0])
     worst = panels.error.topk(count, dim=0).indices
     lower, upper = panels.lower.gather(0, worst), panels.upper.gather(0, worst)
     middle = (lower + upper) / 2

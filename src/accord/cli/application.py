@@ -13,6 +13,7 @@ from typing import Any, NoReturn, final
 
 import click
 
+from accord._progress import say
 from accord._version import __version__
 from accord.cli.compare import compare
 from accord.cli.datasets import datasets, demo
@@ -114,7 +115,7 @@ def _sentence(error: Exception) -> str:
 def _show_warning(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
     """Python's warnings as notes; those for programmers are not shown."""
     if issubclass(category, UserWarning | RuntimeWarning):
-        click.echo(f"Note: {' '.join(str(message).split())}", err=True)
+        say(f"Note: {' '.join(str(message).split())}")
 
 
 @click.group(

@@ -16,7 +16,7 @@ from accord._files import (
     check_outputs,
     printable,
 )
-from accord._progress import Progress, lines, silent
+from accord._progress import Progress, lines, shown, silent
 from accord._wording import json_text, listed_plainly
 
 if TYPE_CHECKING:
@@ -35,38 +35,17 @@ _ROLES = {
 }
 
 
-def _bar(bar: Any) -> "Progress":
-    """A bar that is full only when the work is over."""
-    line = bar.add_task("Starting", total=1.0)
-
-    def report(share: float, what: str = "") -> None:
-        bar.update(line, completed=min(share, 0.99), **({"description": what} if what else {}))
-
-    return report
-
-
 @contextmanager
-def progress(*, quiet: bool) -> Iterator["Progress"]:
+def progress(*, quiet: bool) -> Iterator[Progress]:
     """A progress bar on a terminal, lines elsewhere, nothing if not wanted."""
     if quiet or not sys.stderr.isatty():
         yield silent if quiet else lines(lambda text: click.echo(text, err=True))
         return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-    from rich.progress import Progress as RichProgress
-
-    with RichProgress(
-        TextColumn("{task.description}"),
-        BarColumn(bar_width=32),
-        TextColumn("{task.percentage:>3.0f} %"),
-        TimeElapsedColumn(),
-        TextColumn("·"),
-        TimeRemainingColumn(compact=True),
-        TextColumn("left"),
-        console=Console(stderr=True),
-        transient=True,
-    ) as bar:
-        yield _bar(bar)
+    bar = shown(True)
+    try:
+        yield bar
+    finally:
+        bar(1.0)  # also after an error
 
 
 def notes(lines: Iterable[str], *, quiet: bool, limit: int = 12) -> None:

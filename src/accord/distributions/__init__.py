@@ -5,9 +5,8 @@ or given as draws.
 """
 
 from accord.distributions.batch import Values
-from accord.distributions.conformal import ConformalPredictive, RankCalibrated, Ranks
 from accord.distributions.distribution import PARTS, Distribution
-from accord.distributions.empirical import Empirical
+from accord.distributions.empirical import ConformalPredictive, Empirical, RankCalibrated, Ranks
 from accord.distributions.families import (
     Laplace,
     LocationScale,
@@ -22,7 +21,13 @@ from accord.distributions.families import (
 from accord.distributions.joint import JointDistribution, MultivariateNormal
 from accord.distributions.joint_mixture import AgreedShape, JointMixture, JointSmoothed, log_volume
 from accord.distributions.mixture import Mixture
-from accord.distributions.predictive import PredictiveModel, concatenated, predictive_of
+from accord.distributions.predictive import (
+    PredictiveModel,
+    concatenated,
+    predictive_of,
+    register_sum,
+    with_noise,
+)
 from accord.distributions.reshaped import (
     MonotoneCurve,
     Reshaped,
@@ -31,14 +36,12 @@ from accord.distributions.reshaped import (
     normal_scores,
 )
 from accord.distributions.smoothed import Smoothed
-from accord.distributions.sums import register_sum, with_noise
-from accord.distributions.transformed import Affine, Log, Transform, Transformed, YeoJohnson
+from accord.distributions.transformed import Log, Transformed
 from accord.distributions.varying_student_t import VaryingStudentT
 from accord.distributions.wrapped import Decomposed, Truncated
 
 __all__ = [
     "PARTS",
-    "Affine",
     "AgreedShape",
     "ConformalPredictive",
     "Decomposed",
@@ -61,13 +64,11 @@ __all__ = [
     "Reshaped",
     "Smoothed",
     "StudentT",
-    "Transform",
     "Transformed",
     "Truncated",
     "Uniform",
     "Values",
     "VaryingStudentT",
-    "YeoJohnson",
     "concatenated",
     "curve_through_scores",
     "effective_size",

@@ -1,19 +1,25 @@
-"""A distribution given as draws."""
+"""Distributions by rank: among draws, and among held-out rows (conformal prediction)."""
 
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from accord._checks import check_probability
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_floats, to_tensors
 from accord.distributions.crps import crps_samples
-from accord.distributions.distribution import Pointwise, Variances
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.numerical import (
     quantile_rows,
 )
+from accord.distributions.reshaped import Reshaped
 from accord.distributions.smoothed import Smoothable
+from accord.distributions.wrapped import SameDensity, Truncated
 
 
 @final
@@ -155,3 +161,235 @@ class Empirical(Smoothable):
     @staticmethod
     def _log_share(counted: Tensor) -> Tensor:
         return (counted.sum(-1).double() / counted.shape[-1]).log()
+
+
+# A rank that is a whole number up to rounding is that number: 0.95 · 20 is the 19th.
+_ROUNDING = 1e-9
+# What is left of a tail for rows unlike the held-out ones, whatever rehearsed rows needed.
+_LEAST_TAIL = 0.2
+
+
+class _ByRank(SameDensity):
+    """A distribution that differs from its base in its quantiles only; abstract."""
+
+    def _variances(self) -> Variances:
+        return self._base._variances()
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        return self._base._moments_through(function)
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_base=self._base._moved(shift, factor))
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Calibration scores in ascending order, with the weight that lies at or below each.
+
+    The bound that a new score exceeds with probability at most t is the first score with at least
+    (1 − t)(W + w) of weight at or below it, W being the weight of all calibration rows and w that
+    of the new row, whose own score could be anything: ∞ if there is none, and 0 for t = 1.
+
+    **Shape**: scores and weight (n,).
+    """
+
+    scores: Floats
+    weight: Floats
+
+    def bound(self, tail: Tensor, own_weight: Tensor) -> Tensor:
+        """Bounds for tail probabilities ``tail``, of rows with weight ``own_weight``."""
+        cumulative = torch.from_numpy(np.cumsum(self.weight)).to(tail)
+        needed = (1 - tail) * (cumulative[-1] + own_weight)
+        rank = torch.searchsorted(cumulative, needed * (1 - _ROUNDING))
+        scores = torch.from_numpy(np.append(self.scores, np.inf)).to(tail)
+        return torch.where(needed > 0, scores[rank], 0.0)
+
+
+@final
+class ConformalPredictive(_ByRank):
+    """Quantiles that hold with a finite-sample guarantee, and a density that goes with them.
+
+    Quantiles are calibration scores, counted outwards, times σ from μ: an interval of coverage c
+    holds a new target with probability at least c, if that row and the calibration rows are
+    exchangeable (or the weights are the likelihood ratio). Where too few rows were there for that,
+    the quantile is infinite, with a warning.
+
+    Conformal prediction itself says nothing finer than 1/(n + 1), and nothing beyond the last
+    score. Density, cdf, moments and draws are therefore those of a smooth curve through the same
+    scores, with Gaussian tails; cdf(quantile(α)) is α up to sampling error of the n scores.
+
+    Args:
+        density: The smooth curve through the scores.
+        below, above: Scores that bound a new target from below (negated) and above, per output.
+        share: What of a tail probability either side may use: 1, or 2 if both sides share a bound.
+        own_weight: Weight of each row.
+
+    **Shape**: that of ``density``, (N,) or (N, K); own_weight (N,) or (N, K).
+    """
+
+    _base: Reshaped
+
+    def __init__(
+        self,
+        density: Reshaped,
+        *,
+        below: tuple[Ranks, ...],
+        above: tuple[Ranks, ...],
+        share: int,
+        own_weight: Tensor,
+    ) -> None:
+        self._base, self._numpy = density, density._numpy
+        self._below, self._above, self._share = below, above, share
+        self._own_weight = own_weight
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(
+            _base=self._base._map(function, lead),
+            _own_weight=function(self._own_weight, lead),
+        )
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        tail = torch.minimum(p, q)
+        weight = self._own_weight.to(tail)
+        below, above = (
+            self._base._by_column([r.bound(self._share * tail, weight) for r in ranks])
+            for ranks in (self._below, self._above)
+        )
+        score = torch.where(p < q, -below, above)
+        _warn_of_infinite(score.isinf() & (tail > 0))
+        base = self._base._base
+        std = base._variance().sqrt()
+        quantile = base._mean() + std * score
+        return quantile, quantile
+
+    def _describe(self) -> str:
+        return f"{self._base!r}, {len(self._above[0].scores)} calibration rows"
+
+
+def _warn_of_infinite(infinite: Tensor) -> None:
+    if bool(infinite.any()):
+        share = float(infinite.double().mean())
+        warnings.warn(
+            f"{share:.0%} of the conformal bounds are infinite: the calibration rows are too few "
+            "for this coverage. Ask for less coverage or calibrate on more rows.",
+            UserWarning,
+            stacklevel=2,
+        )
+
+
+@final
+class RankCalibrated(_ByRank):
+    """The base, its central intervals by rank among those that held-out rows needed.
+
+    ``needed`` has, for each of n held-out rows, the coverage |2F(y) − 1| of the narrowest central
+    interval of its own prediction that contains its target. For coverage c the interval in use is
+    the base's with the coverage of rank ⌈(n + 1)c⌉ among them: a further row of their kind is then
+    inside with probability of at least c, if the predictions of all n + 1 rows were made alike
+    (cross-conformal prediction: Vovk, 2015; Barber et al., 2021). Where n is too small for that
+    rank, the base's own interval is used, or the widest that a held-out row needed.
+
+    Such rows say nothing of one that is unlike them: that they are predicted to the last digit must
+    not make its interval narrow. ``rehearsed`` has the same coverages of rows that were held out
+    because they are unlike the rest. ``unlike`` says of each row, from 0 to 1, how far it is to be
+    treated as one of these: so far its coverage is raised to their rank, to c at least, and at most
+    so far that a fifth of the tails is left.
+
+    Quantiles move likewise: the one at level α is the lower end for c = 1 − 2α. Density, cdf,
+    moments and draws are the base's; cdf(quantile(α)) is α up to the sampling error of the n rows.
+
+    Where targets have bounds, the density is the base's given that it lies between them, and
+    intervals are cut off there: a target that lies on a bound, as many counts of 0 do, is inside
+    an interval that reaches it, and what held-out rows needed is as true as before. Mean and
+    variance stay the base's own, the mean at a bound where it lies beyond: they are what its rows
+    have shown, and to cut off what lies below 0 would raise every mean of counts near 0.
+
+    **Shape**: that of the base; needed (n,), rehearsed (m,); unlike and bounds scalar or of the
+    base's trailing shape.
+
+    >>> from accord.distributions import Normal
+    >>> too_sure = RankCalibrated(Normal([0.0], 1.0), needed=[0.7, 0.8, 0.9, 0.95, 0.99])
+    >>> too_sure.interval(0.5).round(2)      # as wide as the base's with coverage 0.9
+    array([[-1.64,  1.64]])
+    >>> narrow = RankCalibrated(Normal([0.0, 0.0], 1.0), needed=[0.1] * 19, unlike=[0.0, 1.0])
+    >>> narrow.interval(0.9).round(2)        # no narrower than the base's for a row unlike the 19
+    array([[-0.13,  0.13],
+           [-1.64,  1.64]])
+    """
+
+    def __init__(
+        self,
+        base: Distribution,
+        needed: Floats,
+        *,
+        rehearsed: Floats | Sequence[float] = (),
+        unlike: Values = 0.0,
+        lower: Values = -torch.inf,
+        upper: Values = torch.inf,
+    ) -> None:
+        self._needed, self._rehearsed = (
+            np.sort(np.asarray(values, dtype=np.float64)) for values in (needed, rehearsed)
+        )
+        check_probability("needed", self._needed)
+        check_probability("rehearsed", self._rehearsed)
+        self._unbounded, self._numpy = base, base._numpy
+        self._unlike = base._convert("unlike", unlike).expand(base.shape)
+        self._lower, self._upper = (
+            base._convert(name, bound).expand(base.shape)
+            for name, bound in (("lower", lower), ("upper", upper))
+        )
+        anywhere = bool(self._lower.isinf().all() and self._upper.isinf().all())
+        self._base = base if anywhere else Truncated(base, lower, upper)
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
+        usual = _ranked(self._needed, coverage)
+        far = _ranked(self._rehearsed, coverage)
+        # a row may lie outside any interval: then nothing is known but that it should be wide
+        far = torch.clamp(far, coverage, 1 - _LEAST_TAIL * (1 - coverage))
+        tail = (1 - usual - self._unlike * (far - usual).clamp(min=0)) / 2
+        quantile = self._unbounded._quantile(
+            torch.where(p <= q, tail, 1 - tail), torch.where(p <= q, 1 - tail, tail)
+        ).clamp(self._lower, self._upper)
+        return quantile, quantile
+
+    def _mean(self) -> Tensor:
+        return self._unbounded._mean().clamp(self._lower, self._upper)
+
+    def _variances(self) -> Variances:
+        return self._unbounded._variances()
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(
+            **self._both(lambda dist: dist._map(function, lead)),
+            _unlike=function(self._unlike, lead),
+            _lower=function(self._lower, lead),
+            _upper=function(self._upper, lead),
+        )
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(
+            **self._both(lambda dist: dist._moved(shift, factor)),
+            _lower=shift + factor * self._lower,
+            _upper=shift + factor * self._upper,
+        )
+
+    def _both(self, change: Callable[[Distribution], Distribution]) -> dict[str, Distribution]:
+        """The base and what ranks are taken of, changed alike; they are one without bounds."""
+        unbounded = change(self._unbounded)
+        same = self._base is self._unbounded
+        return {"_base": unbounded if same else change(self._base), "_unbounded": unbounded}
+
+    def _describe(self) -> str:
+        return f"{self._base!r}, {len(self._needed)} held-out rows"
+
+
+def _ranked(needed: Floats, coverage: Tensor) -> Tensor:
+    """The coverages of rank ⌈(n + 1)c⌉ among those that n rows needed, in ascending order."""
+    n = len(needed)
+    if not n:
+        return coverage
+    rank = torch.ceil((n + 1) * coverage * (1 - _ROUNDING)).long()
+    found = torch.as_tensor(needed).to(coverage)[rank.clamp(1, n) - 1]
+    # beyond the last rank nothing is known but the base's own shape
+    found = torch.where(rank > n, torch.maximum(found, coverage), found)
+    return torch.where(rank < 1, 0.0, found)

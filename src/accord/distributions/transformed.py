@@ -1,7 +1,6 @@
-"""Increasing functions of a random variable: a target modelled on another scale."""
+"""The exponential of a random variable: a target whose logarithm was modelled."""
 
 import math
-from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -20,58 +19,9 @@ from accord.distributions.wrapped import Wrapped
 _LEAST_SCALE = 1e-3
 
 
-class Transform(ABC):
-    """An increasing function y = h(z) from the real line onto an interval."""
-
-    lower: float = -math.inf  # the least y
-
-    @abstractmethod
-    def forward(self, z: Tensor) -> Tensor:
-        """h(z)."""
-
-    @abstractmethod
-    def inverse(self, y: Tensor) -> Tensor:
-        """The z with h(z) = y; −∞ for y at or below ``lower``."""
-
-    @abstractmethod
-    def log_slope(self, z: Tensor) -> Tensor:
-        """log h'(z)."""
-
-    def normal_moments_beyond(
-        self, bound: Floats, location: Floats, scale: Floats, *, above: bool
-    ) -> tuple[Floats, Floats, Floats] | None:
-        """P, E[X] and E[X²] over X = h(Z) − ``lower`` below or above ``bound``, for a normal Z.
-
-        None where there is no closed form.
-        """
-        return None
-
-
 @final
 @dataclass(frozen=True)
-class Affine(Transform):
-    """y = shift + scale · z."""
-
-    shift: float = 0.0
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        check_finite("shift", self.shift)
-        check_positive("scale", self.scale)
-
-    def forward(self, z: Tensor) -> Tensor:
-        return self.shift + self.scale * z
-
-    def inverse(self, y: Tensor) -> Tensor:
-        return (y - self.shift) / self.scale
-
-    def log_slope(self, z: Tensor) -> Tensor:
-        return torch.full_like(z, math.log(self.scale))
-
-
-@final
-@dataclass(frozen=True)
-class Log(Transform):
+class Log:
     """z = log(y + shift), so that y = exp(z) − shift lies above −shift.
 
     Where y + shift is above ``straight_from``, it goes on along the tangent: a wide distribution of
@@ -90,16 +40,19 @@ class Log(Transform):
         return math.log(self.straight_from)
 
     @property
-    def lower(self) -> float:  # type: ignore[override]
+    def lower(self) -> float:
+        """The least y."""
         return -self.shift
 
     def forward(self, z: Tensor) -> Tensor:
+        """y of z."""
         if math.isinf(self._knot):
             return torch.exp(z) - self.shift
         curved = torch.exp(z.clamp(max=self._knot))
         return curved * (1 + (z - self._knot).clamp(min=0)) - self.shift
 
     def inverse(self, y: Tensor) -> Tensor:
+        """z of y; −∞ for y at or below ``lower``."""
         x = (y + self.shift).clamp(min=0)
         if math.isinf(self._knot):
             return torch.log(x)
@@ -107,12 +60,16 @@ class Log(Transform):
         return torch.log(x.clamp(max=self.straight_from)) + beyond
 
     def log_slope(self, z: Tensor) -> Tensor:
+        """log dy/dz."""
         return z.clamp(max=self._knot)
 
     def normal_moments_beyond(
         self, bound: Floats, location: Floats, scale: Floats, *, above: bool
-    ) -> tuple[Floats, Floats, Floats] | None:
-        """Those of e^Z below the knot, and of the tangent above it, for U = (Z − μ)/σ."""
+    ) -> tuple[Floats, Floats, Floats]:
+        """P, E[X] and E[X²] over X = Y − ``lower`` below or above ``bound``, for a normal Z.
+
+        Those of e^Z below the knot, and of the tangent above it, for U = (Z − μ)/σ.
+        """
         with np.errstate(divide="ignore"):
             z = self.inverse(torch.as_tensor(bound - self.shift)).numpy()
         u, knot = (z - location) / scale, (self._knot - location) / scale
@@ -161,59 +118,11 @@ def _normal_moments(low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
 
 
 @final
-@dataclass(frozen=True)
-class YeoJohnson(Transform):
-    """z = ψ_λ((y − shift)/scale), Yeo and Johnson's family (2000), 0 ≤ λ ≤ 2.
-
-    With x = (y − shift)/scale, ψ = ((1 + x)^λ − 1)/λ for x ≥ 0 and −((1 − x)^{2−λ} − 1)/(2 − λ)
-    below; logarithms in the limits λ = 0 and 2. λ = 1 changes nothing, smaller λ draw in a long
-    upper tail. For 0 < λ < 2 it maps the line onto itself, for λ = 0 and 2 as well.
-    """
-
-    lam: float
-    shift: float = 0.0
-    scale: float = 1.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.lam <= 2:
-            raise ValueError(
-                f"lam must be in [0, 2], got {self.lam}. Beyond, the transform does not reach all "
-                "numbers."
-            )
-        check_finite("shift", self.shift)
-        check_positive("scale", self.scale)
-
-    def forward(self, z: Tensor) -> Tensor:
-        x = torch.where(z >= 0, _power(z.clamp(min=0), self.lam), 0.0)
-        x = torch.where(z >= 0, x, -_power((-z).clamp(min=0), 2 - self.lam))
-        return self.shift + self.scale * x
-
-    def inverse(self, y: Tensor) -> Tensor:
-        x = (y - self.shift) / self.scale
-        up = _unpower(x.clamp(min=0), self.lam)
-        return torch.where(x >= 0, up, -_unpower((-x).clamp(min=0), 2 - self.lam))
-
-    def log_slope(self, z: Tensor) -> Tensor:
-        x = (self.forward(z) - self.shift) / self.scale
-        return (1 - self.lam) * torch.copysign(torch.log1p(x.abs()), x) + math.log(self.scale)
-
-
-def _unpower(x: Tensor, lam: float) -> Tensor:
-    """((1 + x)^λ − 1)/λ for x ≥ 0."""
-    return torch.log1p(x) if lam == 0 else torch.expm1(lam * torch.log1p(x)) / lam
-
-
-def _power(z: Tensor, lam: float) -> Tensor:
-    """Its inverse, (1 + λz)^{1/λ} − 1."""
-    return torch.expm1(z) if lam == 0 else torch.expm1(torch.log1p(lam * z) / lam)
-
-
-@final
 class Transformed(Wrapped):
-    """Y = h(Z) for Z of the base and an increasing h: a target modelled on another scale.
+    """Y = h(Z) for Z of the base, of which log Y was modelled: h is the inverse of a `Log`.
 
     Its density has the Jacobian, g(y) = f(h⁻¹(y)) / h'(h⁻¹(y)); quantiles are mapped. Mean and
-    variance are exact for the logarithm of a normal, and otherwise come from Gauss–Legendre
+    variance are exact for a normal base, and otherwise come from Gauss–Legendre
     quadrature between the quantiles of every member of the base, to about 1e-8 of the standard
     deviation where h is smooth and log h' varies by a few units over the base. The parts of the
     variance are those of the members' images.
@@ -226,7 +135,7 @@ class Transformed(Wrapped):
     (array([1.   , 2.718]), array([1.133, 3.08 ]))
     """
 
-    def __init__(self, base: Distribution, transform: Transform) -> None:
+    def __init__(self, base: Distribution, transform: Log) -> None:
         self._base, self._numpy, self._transform = base, base._numpy, transform
         self._known: tuple[Tensor, Variances] | None = None
         # after `_moved`, Y = shift + stretch · h(Z)
@@ -234,7 +143,7 @@ class Transformed(Wrapped):
         self._stretch = torch.ones_like(base._reference)
 
     @property
-    def transform(self) -> Transform:
+    def transform(self) -> Log:
         """The function h."""
         return self._transform
 
@@ -273,10 +182,9 @@ class Transformed(Wrapped):
         if np.any(scale < _LEAST_SCALE):
             return None
         nowhere = np.full_like(location, np.inf)
-        moments = self._transform.normal_moments_beyond(nowhere, location, scale, above=False)
-        if moments is None:
-            return None
-        _, first, second = moments
+        _, first, second = self._transform.normal_moments_beyond(
+            nowhere, location, scale, above=False
+        )
         with np.errstate(over="ignore", invalid="ignore"):
             difference = second - first**2
         if not np.isfinite(difference).all():
@@ -299,19 +207,17 @@ class Transformed(Wrapped):
 
     def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
         normal = self._base.as_normal()
-        if normal is None or math.isinf(self._transform.lower):
+        if normal is None:
             return None
         stretch = to_floats(self._stretch)
         origin = to_floats(self._shift) + stretch * self._transform.lower
-        moments = self._transform.normal_moments_beyond(
+        mass, first, second = self._transform.normal_moments_beyond(
             (to_floats(bound) - origin) / stretch,
             to_floats(normal._location),
             to_floats(normal._scale),
             above=above,
         )
-        if moments is None:
-            return None
-        mass, first, second = moments[0], stretch * moments[1], stretch**2 * moments[2]
+        first, second = stretch * first, stretch**2 * second
         offset = origin - to_floats(center)
         return Beyond(mass, offset * mass + first, offset**2 * mass + 2 * offset * first + second)
 

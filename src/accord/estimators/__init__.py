@@ -1,6 +1,6 @@
 """scikit-learn estimators: the BVM ensemble and its rivals, behind one interface."""
 
-from accord.estimators.bvm import BVMRegressor
+from accord.estimators.bvm import PRESETS, RECIPES, BVMRegressor
 from accord.estimators.distributional import (
     DistributionalRegressor,
     Uncertainty,
@@ -13,7 +13,6 @@ from accord.estimators.mc_dropout import MCDropoutRegressor
 from accord.estimators.modules import ModuleRegressor
 from accord.estimators.pbp import PBPRegressor
 from accord.estimators.plain import DeepEnsembleRegressor, EvidentialRegressor, MSEEnsembleRegressor
-from accord.estimators.presets import PRESETS, RECIPES
 from accord.estimators.tolerance import (
     ToleranceCurve,
     check_tolerance,

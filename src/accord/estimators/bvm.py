@@ -1,6 +1,12 @@
-"""The paper's method as an estimator: networks trained to agree with the data within ε."""
+"""The paper's method as an estimator, trained to agree with the data within ε, and its recipes.
 
-from collections.abc import Callable
+A recipe holds every setting of the networks that the paper prints, for its method and for its
+rivals, under the names that the estimators use. A preset is a recipe with the tolerance and the
+predictive of the paper's method. The paper gives ε as a share of the targets' range, written here
+as a percentage; the toy's alone is in target units, since its targets are not scaled.
+"""
+
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, Self, Unpack
@@ -18,7 +24,6 @@ from accord.estimators.ensemble import (
     TrainingPlan,
     member_moments,
 )
-from accord.estimators.presets import PRESETS
 from accord.estimators.tolerance import (
     CHOICES,
     FALLBACK,
@@ -277,3 +282,92 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement
         half_width, kappa = np.atleast_1d(self.tolerance_), self.relative_tolerance_
         rule = ToleranceRule(half_width, self.target_range_, self.growth_, kappa)
         return rule.at(self.growth_(X) if growth is None else growth, mean, std)
+
+
+Recipe = Mapping[str, Any]
+
+# The paper states no floor, and one of 1e-12 already changes its networks: trained within ε, some
+# of their variances fall to 2e-12. Far from the data a float32 variance may even be exactly 0,
+# which has no density; this floor prevents that, and is lost in rounding above 1e-22.
+_FLOOR = 1e-30
+_NETWORK: Recipe = {
+    "n_members": 5,
+    "hidden": (50,),
+    "activation": "relu",
+    "epochs": 40,
+    "target_scaling": "range",
+    "mean_head": "sigmoid",
+    "variance_head": "sigmoid",
+    "variance_floor": _FLOOR,
+}
+_TABLE1: Recipe = {
+    **_NETWORK,
+    "optimizer": "adamw",
+    "learning_rate": 3e-4,
+    "weight_decay": 0.01,
+    "batch_size": 32,
+}
+_STOCKS: Recipe = {
+    **_NETWORK,
+    "hidden": (50, 50, 50, 50),
+    "optimizer": "adam",
+    "learning_rate": 1e-3,
+    "batch_size": 32,
+}
+RECIPES: Mapping[str, Recipe] = {
+    "table1": _TABLE1,
+    "table1-protein": {**_TABLE1, "hidden": (100,)},
+    # ours: ten times the printed rate, which leaves the small sets half trained
+    "table1-tuned": {**_TABLE1, "learning_rate": 3e-3},
+    "stocks": _STOCKS,
+    # the paper prints sigmoid heads for the UCI sets only; this is the other way to read it
+    "stocks-identity": {**_STOCKS, "mean_head": "identity"},
+    "table3": {**_NETWORK, "optimizer": "adam", "learning_rate": 3e-3, "batch_size": 16},
+    # of the toy the paper prints one hidden layer of 100 units and unscaled targets; the rest is
+    # ours, and the variance is not squeezed below 1, since the noise has variance 9
+    "toy": {
+        **_NETWORK,
+        "hidden": (100,),
+        "target_scaling": "none",
+        "mean_head": "identity",
+        "variance_head": "softplus",
+        "optimizer": "adam",
+        "learning_rate": 0.1,
+        "epochs": 100,
+        "batch_size": 4,
+    },
+    # the rivals that the paper quotes, by the recipes of their own papers
+    "pbp": {"hidden": (50,), "epochs": 40},
+    "mc-dropout": {"hidden": (50,), "epochs": 400, "batch_size": 32},
+    # ours: a larger rate that falls to 0, standardised targets, the mean free to leave their range
+    "cosine": {
+        **_NETWORK,
+        "optimizer": "adam",
+        "learning_rate": 1e-2,
+        "schedule": "cosine",
+        "batch_size": 32,
+        "target_scaling": "standard",
+        "mean_head": "identity",
+        "variance_head": "softplus",
+    },
+}
+
+
+def _preset(recipe: str, tolerance: str | float) -> Recipe:
+    return {
+        **RECIPES[recipe],
+        "tolerance": tolerance,
+        "predictive": "model",
+        "combine": "moments",
+    }
+
+
+PRESETS: Mapping[str, Recipe] = {
+    "table1": _preset("table1", "1%"),
+    "table1-protein": _preset("table1-protein", "1%"),
+    "table1-tuned": _preset("table1-tuned", "1%"),
+    "stocks": _preset("stocks", "1%"),
+    "stocks-identity": _preset("stocks-identity", "1%"),
+    "table3": _preset("table3", "1%"),
+    "toy": _preset("toy", 1.0),
+}

@@ -121,8 +121,7 @@ class NetworkEnsembleRegressor(TrainedRegressor, _Size):
         """Check the input and state what is to be trained."""
 
     def _train(self, plan: TrainingPlan) -> Self:
-        with listening(self.verbose, type(self).__name__) as listener:
-            train_plans([plan], listener=listener)
+        train_plans([plan], listener=listening(self.verbose, type(self).__name__))
         return self
 
     def _rows(self, X: Any, y: Any, sample_weight: Any, *, reset: bool = True) -> Rows:

@@ -2,16 +2,24 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Self, get_args, overload
+from typing import Any, NamedTuple, Self, final, get_args, overload
 
 import numpy as np
 import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
+from torch import Tensor
 
 from accord._checks import check_choice, check_finite, check_non_negative
-from accord._numerics import normal_probability
+from accord._numerics import (
+    Region,
+    log_normal_density,
+    log_normal_in_any,
+    log_normal_where,
+    normal_probability,
+    training_points,
+)
 from accord._types import Floats
 from accord.agreement import (
     Agreeing,
@@ -40,16 +48,98 @@ from accord.training import (
     ByAutograd,
     Columns,
     Heads,
-    JointHeads,
-    JointLoss,
     MeanHead,
     Scaling,
     Trained,
     VarianceHead,
-    numbers_of,
 )
 
 _ROWS_OF_ERROR = 1000  # training rows on which the error of the loss is measured
+
+
+@final
+@dataclass(frozen=True)
+class JointHeads:
+    """How raw outputs become the mean and the Cholesky factor of D scaled targets.
+
+    L = diag(√d) (1 + A): ``heads`` give the means and the d, the variance of each target given
+    those before it; A is strictly lower triangular and made of raw outputs, which say how much of a
+    target's error the errors before it explain, in units of √d.
+
+    **Shape**: raw (…, D (D + 3)/2): means, variances, and A row by row → (…, D) and (…, D, D).
+    """
+
+    heads: Heads
+    n_targets: int
+
+    @property
+    def n_outputs(self) -> int:
+        return self.n_targets * (self.n_targets + 3) // 2
+
+    def __call__(self, raw: Tensor) -> tuple[Tensor, Tensor]:
+        d = self.n_targets
+        mean, variance = self.heads(raw[..., : 2 * d])
+        rows, columns = torch.tril_indices(d, d, -1, device=raw.device)
+        factor = torch.eye(d, dtype=raw.dtype, device=raw.device).expand(*mean.shape, d)
+        factor = factor.clone()
+        factor[..., rows, columns] = raw[..., 2 * d :]
+        return mean, factor * variance.sqrt()[..., None]
+
+
+@final
+@dataclass(frozen=True)
+class JointLoss:
+    """−log P(ŷ − t agrees with the row) for jointly normal ŷ; exact agreement is NLL.
+
+    The errors that agree are those of disjoint regions, whose numbers stand in a column. Where a
+    rule has to be asked, ``agrees`` is given errors (K, M, B, D) and the columns, and the regions
+    say where most of the agreement is.
+
+    Columns: ``target`` (M, B, D); unless agreement is exact, ``regions`` (M, B, …), the tensors of
+    the regions side by side, and ``log_volume`` (M, B, 1), which is added.
+
+    Args:
+        heads: From raw outputs to means and Cholesky factors.
+        regions: Regions of the form that the columns have; none for exact agreement.
+        agrees: Where the regions do not say it all, whether errors agree.
+    """
+
+    heads: JointHeads
+    regions: tuple[Region, ...] = ()
+    agrees: Callable[[Tensor, Columns], Tensor] | None = None
+
+    def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
+        mean, cholesky = self.heads(raw)
+        shift = mean - columns["target"]
+        if not self.regions:
+            return -log_normal_density(shift, cholesky)[..., None]
+        log_p = self._log_probability(shift, cholesky, columns)
+        return (columns["log_volume"] - log_p[..., None]).to(raw.dtype)
+
+    def error(self, raw: Tensor, columns: Columns) -> Tensor:
+        """How far the loss is from that with other points: its error, about."""
+        mean, cholesky = self.heads(raw)
+        shift = mean - columns["target"]
+        fine, coarse = (
+            self._log_probability(shift, cholesky, columns, coarse=coarse)
+            for coarse in (False, True)
+        )
+        return (fine - coarse).abs()
+
+    def _log_probability(
+        self, shift: Tensor, cholesky: Tensor, columns: Columns, *, coarse: bool = False
+    ) -> Tensor:
+        n_outputs = shift.shape[-1]
+        side_by_side = columns["regions"].double()
+        numbers = iter(side_by_side.chunk(side_by_side.shape[-1] // n_outputs, -1))
+        regions = [region.map(lambda _: next(numbers)) for region in self.regions]
+        ask = self.agrees
+        if ask is None:
+            points = training_points(n_outputs, coarse=coarse)
+            return log_normal_in_any(regions, shift, cholesky, points)
+        return log_normal_where(
+            lambda errors: ask(errors, columns), regions, shift, cholesky, coarse=coarse
+        )
 
 
 class _Kernel(NamedTuple):
@@ -237,7 +327,7 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
         allowed = agreeing_errors(rule, torch.as_tensor(y), torch.as_tensor(spread))
         _check_can_agree(allowed, rule, spread)
         columns["regions"] = np.hstack(
-            [x.numpy() / scaling.scale for x in numbers_of(allowed.regions)]
+            [x.numpy() / scaling.scale for x in _numbers_of(allowed.regions)]
         )
         # in density form, where there is one: comparable with NLL
         volume = 0.0
@@ -256,7 +346,7 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
         n = len(self.target_names_)
         heads = JointHeads(self._heads, n)
 
-        def transform(raw: torch.Tensor) -> torch.Tensor:
+        def transform(raw: Tensor) -> Tensor:
             mean, cholesky = heads(raw)
             return torch.cat([mean, cholesky.flatten(-2)], -1)
 
@@ -273,6 +363,19 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
 
     def _log_density(self, X: Floats, y: Floats) -> Floats:
         return np.asarray(self._joint(X).log_prob(y))
+
+
+def _numbers_of(regions: Sequence[Region]) -> list[Tensor]:
+    """The tensors of regions, in the order in which a `JointLoss` reads them."""
+    numbers: list[Tensor] = []
+
+    def noted(tensor: Tensor) -> Tensor:
+        numbers.append(tensor)
+        return tensor
+
+    for region in regions:
+        region.map(noted)
+    return numbers
 
 
 def _check_can_agree(allowed: Agreeing, rule: JointRule, spread: Floats) -> None:
@@ -300,9 +403,7 @@ def _kernel_of(rule: JointRule, n_targets: int) -> _Kernel | None:
     return None
 
 
-def _asking(
-    allowed: Agreeing, scaling: Scaling
-) -> Callable[[torch.Tensor, Columns], torch.Tensor] | None:
+def _asking(allowed: Agreeing, scaling: Scaling) -> Callable[[Tensor, Columns], Tensor] | None:
     """How a rule is asked about scaled errors; None where the regions say it all."""
     rule = allowed.asked
     if rule is None:
@@ -313,7 +414,7 @@ def _asking(
             f"{rule!r}. Use the same numbers for all rows."
         )
 
-    def agrees(errors: torch.Tensor, columns: Columns) -> torch.Tensor:
+    def agrees(errors: Tensor, columns: Columns) -> Tensor:
         y = scaling.shift + scaling.scale * to_array(columns["target"])
         return torch.from_numpy(rule(y + scaling.scale * errors.numpy(), y))
 

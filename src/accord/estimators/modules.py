@@ -117,14 +117,13 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor, StatedAgreement):
         columns = candidate.columns(y_scaling)
         extra = self._first_extra(candidate, columns)
         task = self._task(rows.x, columns, rows.weight, self._seeds(), extra=extra)
-        with listening(self.verbose, type(self).__name__) as listener:
-            (trained,) = train(
-                [task],
-                self._design,
-                self._objective(candidate),
-                self._loop_settings(),
-                listener=listener,
-            )
+        (trained,) = train(
+            [task],
+            self._design,
+            self._objective(candidate),
+            self._loop_settings(),
+            listener=listening(self.verbose, type(self).__name__),
+        )
         self._keep(trained, y_scaling)
         self._keep_tolerance(candidate)
         self._keep_learnt_tolerance(trained)

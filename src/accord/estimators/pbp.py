@@ -73,8 +73,7 @@ class PBPRegressor(DistributionalRegressor):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Learn from features (N, d) and targets (N,) or (N, T)."""
-        with listening(self.verbose, type(self).__name__) as listener:
-            fit_as_stack([(self, X, y)], listener)
+        fit_as_stack([(self, X, y)], listening(self.verbose, type(self).__name__))
         return self
 
     def _start(self, X: Any, y: Any) -> "_Start":

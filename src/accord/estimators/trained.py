@@ -3,8 +3,7 @@
 import inspect
 import re
 import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
@@ -23,6 +22,7 @@ from accord._checks import (
     check_probability,
     drawn_seeds,
 )
+from accord._progress import shown
 from accord._types import Floats
 from accord.estimators.distributional import DistributionalRegressor
 from accord.training import (
@@ -281,32 +281,14 @@ def warn_if_useless(history: Floats, targets: Floats) -> None:
         )
 
 
-@contextmanager
-def listening(verbose: int, title: str) -> Iterator[Listener | None]:
+def listening(verbose: int, title: str) -> Listener | None:
     """A listener that draws a bar on standard error, or None if ``verbose`` is 0."""
     if not verbose:
-        yield None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
-    from rich.progress import Progress as Bar
+        return None
+    show = shown(True)
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("epoch {task.completed}/{task.total}  loss {task.fields[loss]}"),
-        TimeRemainingColumn(),
-    )
-    with Bar(*columns, console=Console(stderr=True)) as bar:
-        line = bar.add_task(title, total=None, loss="…")
+    def listen(report: EpochReport) -> None:
+        done = f"epoch {report.epoch}/{report.n_epochs}, loss {report.loss:.3f}"
+        show(report.epoch / report.n_epochs, f"{title} ({report.n_members} networks), {done}")
 
-        def listen(progress: EpochReport) -> None:
-            bar.update(
-                line,
-                description=f"{title} ({progress.n_members} networks)",
-                completed=progress.epoch,
-                total=progress.n_epochs,
-                loss=f"{progress.loss:.3f}",
-            )
-
-        yield listen
+    return listen

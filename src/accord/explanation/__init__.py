@@ -1,6 +1,6 @@
 """Receipts: where the uncertainty of a row comes from, and what would narrow it."""
 
-from accord.explanation.explain import Cells, Columns, Unknown, explain
+from accord.explanation.explain import Cells, Columns, Unknown, array_receipts, explain
 from accord.explanation.receipts import (
     Attribution,
     Parts,
@@ -19,6 +19,7 @@ __all__ = [
     "Parts",
     "Receipts",
     "Unknown",
+    "array_receipts",
     "explain",
     "four_digits",
     "rounded",

@@ -11,7 +11,7 @@ row's own variance for every single order, and so exactly for their mean.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from accord._checks import check_count, check_probability
 from accord._types import Bools, Floats, Indices
 from accord._wording import percent
 from accord.distributions import PARTS, Distribution
-from accord.explanation.receipts import Attribution, Parts, Receipts
+from accord.explanation.receipts import Attribution, Parts, Receipts, rounded, unlike_number
 from accord.trust import Proximity
 
 Answer = Callable[[Floats], Distribution]
@@ -312,3 +312,64 @@ def _narrow(
         else:
             found.append(way.format(f"{percent(saved, 0)} narrower"))
     return tuple(found)
+
+
+# --- arrays: every feature is a column and a number -----------------------------------------------
+
+
+class Answering(Protocol):
+    """A fitted model whose predictions widen away from its training rows."""
+
+    @property
+    def proximity_(self) -> Proximity: ...
+
+    def answer(self, X: Any) -> tuple[Distribution, Bools]: ...
+
+
+def array_receipts(
+    model: Answering, X: Any, *, coverage: float, permutations: int, seed: int
+) -> Receipts:
+    """Receipts of the rows of an array or a frame of numbers."""
+    names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else None
+    x = np.asarray(X, dtype=np.float64)
+    proximity = model.proximity_
+    columns = Columns.of(names or [f"x{place}" for place in range(x.shape[1])])
+
+    def answer(rows: Floats) -> Distribution:
+        framed = rows if names is None else pd.DataFrame(rows, columns=X.columns)
+        return model.answer(framed)[0]
+
+    return explain(
+        answer,
+        proximity,
+        x,
+        columns=columns,
+        cells=_Numbers(proximity, x),
+        reference_numbers=proximity.reference_rows_,
+        coverage=coverage,
+        permutations=permutations,
+        seed=seed,
+        index=X.index if isinstance(X, pd.DataFrame) else None,
+    )
+
+
+class _Numbers:
+    """Numbers, none of them missing."""
+
+    def __init__(self, proximity: Proximity, x: Floats) -> None:
+        self.values = x
+        self.missing, self.new = np.zeros(x.shape, bool), np.zeros(x.shape, bool)
+        self.references = rounded(proximity.references())
+        self.ordered = np.sort(self.references, axis=0)
+        self.sampled = len(self.references) < len(proximity.training_distances_)
+
+    def known(self, column: int) -> Bools:
+        return np.ones(len(self.references), bool)
+
+    def unlike(self, row: int, column: int, near: Indices) -> str:
+        return unlike_number(
+            float(rounded(self.values[row, column])),
+            self.ordered[:, column],
+            self.references[near, column],
+            sampled=self.sampled,
+        )

@@ -5,8 +5,7 @@ logits. ``reduction`` is torch's: "none" for one value per element, "mean" or "s
 """
 
 from accord.losses.agreement import AgreementLoss, DatasetAgreementLoss, JointAgreementLoss
-from accord.losses.bvm import BVMLoss, bvm_loss
-from accord.losses.classes import ClassAgreementLoss
+from accord.losses.bvm import BVMLoss, ClassAgreementLoss, bvm_loss
 from accord.losses.likelihoods import BetaNLLLoss, GaussianNLLLoss, LaplaceNLLLoss, MSELoss
 
 __all__ = [

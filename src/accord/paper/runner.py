@@ -3,18 +3,16 @@
 A listener receives what is done, what is at work, and how long it will still take.
 """
 
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self
-
-from rich.console import Console
-from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from accord._checks import check_count
 from accord._files import write_whole
+from accord._progress import say, shown, silent
 from accord._wording import duration
 from accord.paper.records import RecordStore
 from accord.work import Processes, Workers, workers_of
@@ -64,45 +62,28 @@ class Silent:
 class TerminalProgress:
     """A bar with the time left on a terminal; a line per stack elsewhere.
 
-    The time left comes from the stacks' estimated costs, corrected by how long those done so far
+    Stacks count by their estimated costs; the time left is corrected by how long those done so far
     have really taken.
     """
 
-    def __init__(self, console: Console | None = None) -> None:
-        self.console = console or Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(bar_width=30),
-            TextColumn("{task.fields[count]}"),
-            TimeElapsedColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=self.console,
-            transient=True,
-            disable=not self.console.is_terminal,
-        )
-        self._task = self._bar.add_task("", total=1.0, count="", left="", start=False)
+    def __init__(self) -> None:
+        self._is_terminal = sys.stderr.isatty()
+        self._bar = shown(True) if self._is_terminal else silent
         self._total = self._spent = self._done_cost = 0.0
         self._n = self._n_done = 0
         self._jobs = 1
         self._at_work: dict[str, None] = {}  # ordered; a stack tried again is there once
 
     def __enter__(self) -> Self:
-        self._bar.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._bar.stop()
+    def __exit__(self, *_: object) -> None:
+        self._bar(1.0)  # also after an error
 
     def planned(self, stacks: list["Stack"], *, done: int, jobs: int) -> None:
         self._total, self._n, self._jobs = sum(s.cost for s in stacks), len(stacks), jobs
         again = f", {done} done before" if done else ""
         self.said(f"{self._n} stacks of networks to train{again}, {jobs} at a time.")
-        self._bar.start_task(self._task)
         self._show()
 
     def started(self, stack: "Stack") -> None:
@@ -112,7 +93,7 @@ class TerminalProgress:
     def finished(self, stack: "Stack", *, seconds: float, networks: int) -> None:
         self._spent += seconds
         self._close(stack)
-        if not self.console.is_terminal:
+        if not self._is_terminal:
             self.said(
                 f"[{self._n_done}/{self._n}] {stack.label}: {networks} networks in "
                 f"{duration(seconds)}, {self._left()}"
@@ -123,7 +104,7 @@ class TerminalProgress:
         self.said(f"{stack.label} failed: {reason}")
 
     def said(self, message: str) -> None:
-        self.console.print(message, highlight=False, markup=False, soft_wrap=True)
+        say(message)
 
     def _close(self, stack: "Stack") -> None:
         self._n_done += 1
@@ -132,14 +113,8 @@ class TerminalProgress:
         self._show()
 
     def _show(self) -> None:
-        self._bar.update(
-            self._task,
-            description=", ".join(self._at_work) or "…",
-            completed=self._done_cost,
-            total=self._total or 1.0,
-            count=f"{self._n_done}/{self._n}",
-            left=self._left(),
-        )
+        share = self._done_cost / self._total if self._total else 1.0
+        self._bar(share, f"{self._n_done}/{self._n}  {', '.join(self._at_work)}")
 
     def _left(self) -> str:
         # One stack's worth of trust in the estimates, so that the first one done does not swing it.

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from accord._processes import one_thread
 from accord._progress import Progress, silent
-from accord._threads import one_thread
 from accord._types import Bools, Floats, Indices
 from accord.portfolio.blend import Member
 from accord.portfolio.components import DEGREES, Calibration, Components, calibrated, mean_score

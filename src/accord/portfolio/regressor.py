@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.utils import Tags, check_random_state, column_or_1d
+from sklearn.utils import Tags, column_or_1d
 from sklearn.utils.validation import _check_sample_weight
 
-from accord._checks import check_choice, check_positive
+from accord._checks import RandomState, check_choice, check_positive, drawn_seeds
+from accord._processes import one_thread
 from accord._progress import Progress
-from accord._threads import one_thread
 from accord._types import Bools, Floats, Indices
 from accord._wording import number
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, target_knowledge
-from accord.explanation import Receipts
+from accord.explanation import Receipts, array_receipts
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.crossfit import (
     Candidate,
@@ -43,7 +43,6 @@ from accord.portfolio.local import (
     learn_blanks,
     unlike_usual,
 )
-from accord.portfolio.receipts import array_receipts
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.screening import columns_that_matter
 from accord.portfolio.streamed import MoreRows, worth_more
@@ -136,7 +135,7 @@ class PortfolioRegressor(DistributionalRegressor):
         time_budget: float | None = None,
         bounds: Bounds | None = None,
         n_jobs: int | None = None,
-        random_state: int | np.random.RandomState | None = None,
+        random_state: RandomState = None,
     ) -> None:
         self.effort = effort
         self.time_budget = time_budget
@@ -286,7 +285,7 @@ class PortfolioRegressor(DistributionalRegressor):
         return self.n_jobs if _PROCESS_ROWS[self.effort] <= n <= _MOST_PROCESS_ROWS else None
 
     def _seed(self) -> int:
-        return int(check_random_state(self.random_state).randint(2**31 - 1))
+        return drawn_seeds(self.random_state, 1)[0]
 
     def _try_recipes(self, units: PortfolioUnits, more: MoreRows | None) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""

@@ -21,7 +21,7 @@ from accord.tables.files import (
 )
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
 from accord.tables.problems import TableError, absent_column, check_names
-from accord.tables.sampling import sample_note
+from accord.tables.sampling import Records, ShuffledRows, part_count, sample_note
 from accord.tables.schema import (
     Column,
     Conformed,
@@ -33,7 +33,6 @@ from accord.tables.schema import (
     conform,
     conform_rows,
 )
-from accord.tables.shuffled import Records, ShuffledRows, part_count
 from accord.tables.training_data import (
     FurtherTraining,
     TrainingData,

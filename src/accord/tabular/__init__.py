@@ -7,7 +7,7 @@ from accord.tabular.pictures import Dependence, partial_dependence
 from accord.tabular.profile import TableProfile, as_floats, cell_text
 from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
-from accord.tabular.roles import groups_of, notes_on_splits
+from accord.tabular.rows import groups_of, notes_on_splits
 from accord.tabular.stream import SampledTable
 
 __all__ = [

@@ -1,16 +1,27 @@
-"""What learns behind a table: the portfolio, or one estimator in its place."""
+"""What learns behind a table, the portfolio or one estimator in its place; and both as ONNX."""
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from sklearn.base import clone
 
 from accord._checks import check_choice
-from accord._files import quoted
+from accord._files import quoted, write_whole
 from accord._types import Floats
 from accord._wording import count
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
+from accord.export import (
+    Graph,
+    GraphAnswer,
+    NotExportableError,
+    answer_graph,
+    import_onnx,
+    obstacles_of,
+    state,
+)
 from accord.portfolio import (
     EFFORTS,
     Bounds,
@@ -20,7 +31,10 @@ from accord.portfolio import (
     checked_bounds,
     outside_of,
 )
-from accord.tables import TableError, TrainingData
+from accord.tables import TableError, TableInputs, TrainingData, described_inputs, state_unlike
+
+if TYPE_CHECKING:
+    from accord.tabular.regressor import TableRegressor
 
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
 
@@ -114,3 +128,35 @@ def tolerance_for(tolerance: float | str, data: TrainingData) -> Floats | None:
         return data.tolerance
     target_range = np.ptp(data.y[data.exact]).reshape(1)
     return np.full(len(data.y), stated_half_width(tolerance, target_range)[0])
+
+
+def export_table(
+    model: "TableRegressor", path: str | Path, *, levels: Sequence[float] | None
+) -> None:
+    """Write a fitted table model; see :meth:`TableRegressor.export`."""
+    import_onnx()
+    if obstacles := obstacles_of(model.engine_):
+        raise NotExportableError(obstacles)
+    schema, graph = model.schema_, Graph()
+    inputs = TableInputs.of(graph, schema)
+    answer: GraphAnswer = state(model.engine_, state(model.encoder_, inputs))
+    unlike = state_unlike(inputs, schema)
+    if unlike is not None and answer.unusual is not None:
+        answer = replace(answer, unusual=answer.unusual | unlike)
+    found = central_levels(model.coverage) if levels is None else levels
+    write_whole(path, answer_graph(graph, answer, levels=found, metadata=_metadata(model)))
+
+
+def central_levels(coverage: float) -> list[float]:
+    """The ends of the central interval, and the median between them."""
+    return [round((1 - coverage) / 2, 12), 0.5, round((1 + coverage) / 2, 12)]
+
+
+def _metadata(model: "TableRegressor") -> dict[str, Any]:
+    card = model.card_
+    return {
+        "target": model.schema_.target,
+        "inputs": described_inputs(model.schema_),
+        "coverage": model.coverage,
+        "n_training_rows": card.n_rows,
+    }

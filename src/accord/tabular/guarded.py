@@ -28,10 +28,9 @@ from accord.tables import (
     conform,
     prepare_training,
 )
-from accord.tabular.answers import AnswersRows, Rows
 from accord.tabular.profile import TableProfile
 from accord.tabular.receipts import table_receipts
-from accord.tabular.roles import as_table, named, with_roles
+from accord.tabular.rows import AnswersRows, Rows, as_table, named, with_roles
 
 _FEWEST_ROWS = 20
 # A category that no table has.

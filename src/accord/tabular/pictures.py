@@ -16,7 +16,7 @@ from accord.plots import figure as new_figure
 from accord.tables import absent_column, conform, number_column
 from accord.tabular.assessment import Assessment, held_out_places
 from accord.tabular.profile import as_floats, cell_text
-from accord.tabular.roles import with_roles
+from accord.tabular.rows import with_roles
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -27,20 +27,19 @@ from accord.tables import (
     conform,
     input_arrays,
 )
-from accord.tabular.answers import AnswersRows, Array, Rows
 from accord.tabular.assessment import Assessment, assessed_part
 from accord.tabular.card import DistanceCurve, ModelCard, card_settings, make_card
 from accord.tabular.engines import (
     bounds_for,
     check_engine,
     check_placed,
+    export_table,
     make_engine,
 )
-from accord.tabular.graph import export_table
 from accord.tabular.pictures import plot_table
 from accord.tabular.profile import TableProfile, remembered_rows, share_remembered
 from accord.tabular.receipts import table_receipts
-from accord.tabular.roles import as_table, notes_on_splits
+from accord.tabular.rows import AnswersRows, Array, Rows, as_table, notes_on_splits
 from accord.tabular.stream import SampledTable, all_rows
 from accord.work import Checkpoint, kept_in
 

@@ -35,9 +35,9 @@ from accord.tables import (
     sample_note,
     suspects,
 )
-from accord.tabular.answers import Rows
 from accord.tabular.engines import tolerance_for
-from accord.tabular.roles import (
+from accord.tabular.rows import (
+    Rows,
     check_roles,
     held_together,
     order_of,

@@ -7,7 +7,6 @@ members, splits, folds and tolerances are all just more members.
 Ragged tasks and short last batches use one mechanism: index matrices padded with rows of weight 0.
 """
 
-from accord.training.joint import JointHeads, JointLoss, numbers_of
 from accord.training.modules import (
     MakeModule,
     ModuleDesign,
@@ -79,8 +78,6 @@ __all__ = [
     "EpochReport",
     "GaussianLikelihood",
     "Heads",
-    "JointHeads",
-    "JointLoss",
     "Listener",
     "MakeModule",
     "MeanHead",
@@ -106,7 +103,6 @@ __all__ = [
     "initial_posterior",
     "made",
     "module_outputs",
-    "numbers_of",
     "output_moments",
     "raw_outputs",
     "train",

@@ -19,7 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from accord._threads import threads_for
+from accord._processes import threads_for
 from accord._types import Floats
 from accord.training.tasks import Networks, Settings
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._threads import threads_for
+from accord._processes import threads_for
 from accord._types import Bools
 from accord.training.loop import Loop
 from accord.training.rows import Chunk, StreamedRows

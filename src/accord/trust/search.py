@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from scipy.spatial.distance import cdist
 
-from accord._threads import threads_for
+from accord._processes import threads_for
 from accord._types import Bools, Floats, Indices
 
 _GROUP = 16

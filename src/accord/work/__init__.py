@@ -7,9 +7,19 @@ that are done may be kept (:class:`Checkpoint`) for a run that goes on where ano
 The result is the same.
 """
 
-from accord.work.checkpoint import Checkpoint, digest, kept_in
 from accord.work.cluster import LostSchedulerError, OnCluster, connected
-from accord.work.workers import Done, Here, Processes, Workers, carry_out, local_workers, workers_of
+from accord.work.workers import (
+    Checkpoint,
+    Done,
+    Here,
+    Processes,
+    Workers,
+    carry_out,
+    digest,
+    kept_in,
+    local_workers,
+    workers_of,
+)
 
 __all__ = [
     "Checkpoint",

@@ -198,7 +198,7 @@ def _alone(code: str, unit: Callable[..., Any], *arguments: Any) -> Any:
     """A unit on a worker: with the code of the process that asks, and one thread."""
     import torch
 
-    from accord._threads import one_thread
+    from accord._processes import one_thread
 
     if code_digest() != code:
         raise _OtherCodeError(

@@ -89,11 +89,9 @@ class Comparison(NamedTuple):
         )
 
 
-def compared(
-    results: Results, ours: str, theirs: str, measure: str, families: Sequence[str] = SHIFTS
-) -> Comparison | None:
+def compared(results: Results, ours: str, theirs: str, measure: str) -> Comparison | None:
     """Two methods on the splits that both have; None without any."""
-    one, two = (values(results, method, measure, families) for method in (ours, theirs))
+    one, two = (values(results, method, measure) for method in (ours, theirs))
     gaps = {place: one[place] - two[place] for place in one if place in two}
     if not gaps:
         return None
