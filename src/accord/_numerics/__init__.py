@@ -1,6 +1,5 @@
 """Log-probabilities of intervals that hold in the tails: the base on which everything stands."""
 
-from accord._numerics.elementary import LAPLACE, LOGISTIC, UNIFORM
 from accord._numerics.family import (
     StandardFamily,
     family_named,
@@ -37,8 +36,11 @@ from accord._numerics.joint import (
     training_points,
 )
 from accord._numerics.kernel import Kernel, Partials, SmoothKernel
+from accord._numerics.laplace import LAPLACE
+from accord._numerics.logistic import LOGISTIC
 from accord._numerics.normal import NORMAL, gaussian_nll, gaussian_nll_slopes
 from accord._numerics.student import student_t
+from accord._numerics.uniform import UNIFORM
 
 FamilyName = str
 """The name of a family in the register: "normal", "laplace", "logistic", "student-t" …"""
