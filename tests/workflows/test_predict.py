@@ -40,6 +40,19 @@ def test_every_row_gets_an_answer_in_order(
     np.testing.assert_allclose(np.sqrt(squares), table["std"], rtol=1e-6)
 
 
+def test_several_columns_are_copied_in_the_order_asked_for(
+    fitted: FitResult, houses: pd.DataFrame, new: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    result = predict_table(fitted.model, new, output=out, id_column=["town", "house"])
+    table = pd.read_csv(out)
+    assert list(table.columns[:3]) == ["town", "house", "mean"]
+    assert tuple(table.columns) == result.columns
+    pd.testing.assert_frame_equal(table[["town", "house"]], houses[["town", "house"]])
+    with pytest.raises(OptionError, match="id columns must differ"):
+        predict_table(fitted.model, new, output=tmp_path / "b.csv", id_column=["house"] * 2)
+
+
 def test_several_coverages_nest(fitted: FitResult, new: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     predict_table(fitted.model, new, output=out, coverages=(0.5, 0.9))
