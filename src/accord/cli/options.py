@@ -137,7 +137,7 @@ def complete_column(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 def column(name: str, *names: str, about: str, **more: Any) -> Callable[[Command], Command]:
     """An option that names a column, which shells complete; a second one is refused, not lost."""
-    once = {} if more.get("multiple") else {"multiple": True, "callback": _only_one}
+    once: dict[str, Any] = {} if more.get("multiple") else {"multiple": True, "callback": _only_one}
     return click.option(
         name, *names, metavar="COLUMN", shell_complete=complete_column, help=about, **more, **once
     )
@@ -283,8 +283,8 @@ seed = count("--seed", "random_state", at_least=0, default=0, about="Same seed, 
 strict = click.option(
     "--strict",
     is_flag=True,
-    help="Refuse infinite and extreme values and unknown categories.  [default: predict and flag "
-    "their rows]",
+    help="Refuse infinite and extreme values, words among numbers and unknown categories.  "
+    "[default: predict and flag their rows]",
 )
 
 

@@ -39,6 +39,7 @@ from accord.tables.training_data import (
     TrainingData,
     number_column,
     prepare_training,
+    time_column,
 )
 
 __all__ = [
@@ -89,4 +90,5 @@ __all__ = [
     "sample_note",
     "state_unlike",
     "suspects",
+    "time_column",
 ]

@@ -61,7 +61,7 @@ class AnswersRows(ABC):
         **Shape**: (N, 2). A frame gives a frame of its kind.
         """
         share = self.coverage if coverage is None else coverage
-        check_probability("coverage", share, strict=True)
+        check_probability("coverage", share, strict=True, remedy="Write 0.95 for 95 %.")
         return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
 
     @overload

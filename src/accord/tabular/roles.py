@@ -1,6 +1,7 @@
 """Columns with a role of their own: the target, its bounds and tolerance, weights, groups, time."""
 
-from collections.abc import Sequence
+import warnings
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,18 @@ from accord._wording import count
 from accord.splits import groups_of_copies
 from accord.tables import (
     ArrowFrame,
+    Conformed,
+    Schema,
+    Surprises,
     Suspect,
     Table,
     TableError,
     TableFile,
     TrainingData,
     absent_column,
+    conform,
     read_table,
+    time_column,
 )
 from accord.tabular.answers import Rows
 from accord.tabular.profile import as_floats
@@ -42,7 +48,26 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
             f"rows must be a frame, an array or a file, got a {type(X).__name__}: a query that has "
             "not run. Call its method collect first."
         )
+    if hasattr(X, "toarray"):
+        raise TypeError(
+            f"rows must be a frame, an array or a file, got a sparse {type(X).__name__}. Call its "
+            "method toarray first."
+        )
+    if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
+        raise TypeError(
+            "rows must be a frame, an array or a file, got names with values. Make a frame of "
+            "them: pandas.DataFrame(...)."
+        )
     return read_table(named(np.asarray(X)), max_rows=max_rows)
+
+
+def conformed(X: Rows, schema: Schema) -> Conformed:
+    """Rows in a model's form, found by the names of their columns; words among numbers warn."""
+    table = as_table(X)
+    found = conform(table.data, schema, source=table.name)
+    for sentence in Surprises(words=found.surprises.words).sentences():
+        warnings.warn(sentence, UserWarning, stacklevel=4)
+    return found
 
 
 def named(X: NDArray[Any]) -> pd.DataFrame:
@@ -64,8 +89,8 @@ def with_roles(
     for role, value in given.items():
         if value is None:
             continue
-        if isinstance(value, str):
-            roles[role] = value
+        if isinstance(value, str | int):  # frames without names number their columns
+            roles[role] = str(value)
             continue
         values = np.asarray(value)
         if values.shape == (data.num_rows, 1):  # a frame or an array of one column
@@ -142,14 +167,7 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
         return None
     if name in data.schema.names and data.X[name].dtype.kind != "O":
         return as_floats(data.X[[name]])[:, 0]
-    column = table.data.column(name).take(pa.array(data.places)).to_pandas()
-    moments = np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
-    if np.isnan(moments).all():
-        raise TableError(
-            f"time column {quoted(name)} must hold numbers or dates, got text such as "
-            f"{quoted(column.iloc[0], limit=40)}. Name another column."
-        )
-    return moments
+    return time_column(table, name)[data.places]
 
 
 def notes_on_splits(

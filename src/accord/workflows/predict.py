@@ -27,7 +27,7 @@ from accord.tables import (
     absent_column,
     as_file,
     check_columns,
-    conform,
+    conform_rows,
     open_table,
     refuse_unknown_suffix,
 )
@@ -111,8 +111,8 @@ def predict_table(
         coverages: Shares of the values that intervals should contain; the model's own unless given.
         id_column: A column that is copied to the output, or several.
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
-        strict: Infinite and extreme values and unknown categories are refused; they are flagged
-            otherwise.
+        strict: Infinite and extreme values, words among numbers and unknown categories are refused;
+            they are flagged otherwise.
         explain: Adds columns that say where the width of each row comes from (those of
             :meth:`accord.explanation.Receipts.to_frame`).
         explain_row: A row number from 1, whose receipt is put into the result, in words.
@@ -157,6 +157,7 @@ def predict_table(
             progress(stream.position(), "Predicting")
         if not rows:
             raise TableError(f"{stream.name} has column names but no rows. Nothing to predict.")
+        surprises.check(source=stream.name)
         if explain_row is not None and receipt is None:
             raise OptionError(
                 f"the row to explain must be one of 1 to {rows:,}, got {explain_row:,}. "
@@ -223,10 +224,11 @@ def _answers(
 def _answer(shared: tuple[TableRegressor, _Asked], batch: pa.Table, first_row: int) -> _Answered:
     """The predictions for one batch, whose first row has this number."""
     model, asked = shared
-    X, odd, unlike = conform(
+    rows = conform_rows(
         batch, asked.schema, source=asked.source, first_row=first_row, strict=asked.strict
     )
-    answer, flagged = _predict_batch(model, X, asked.coverages, unlike)
+    X, odd = rows.X, rows.surprises(first_row=first_row)
+    answer, flagged = _predict_batch(model, X, asked.coverages, rows.unlike)
     for name, values in _explained(model, X, asked.explained).items():
         answer = answer.append_column(name, pa.array(values))
     place = -1 if asked.explain_row is None else asked.explain_row - first_row
