@@ -11,10 +11,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from click import BadParameter
 from click.testing import CliRunner, Result
 
 import accord
 from accord.cli import application
+from accord.cli.options import share
 from accord.workflows import DemoResult, FitResult, PredictResult
 
 QUICK = ["--effort", "quick"]
@@ -278,7 +280,22 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
     ),
     "coverage": (
         ["fit", "t.csv", "-t", "y", "--coverage", "120%"],
-        "Invalid value for '--coverage': '120%' is no share between 0 and 1. Write 0.95 or 95%.",
+        "Invalid value for '--coverage': a share must lie strictly between 0 and 1, got '120%'. "
+        "Write 0.95 or 95%.",
+    ),
+    "a coverage that may be a percentage or not": (
+        ["fit", "t.csv", "-t", "y", "--coverage", "1.5"],
+        "Invalid value for '--coverage': a share must lie strictly between 0 and 1, got '1.5'. "
+        "Write 0.95 or 95%, or 1.5% for that percentage.",
+    ),
+    "two targets": (
+        ["fit", "t.csv", "-t", "y", "--target", "x"],
+        "Invalid value for '--target' / '-t': it must name one column, got 'y' and 'x'. Name one "
+        "of them.",
+    ),
+    "two groups": (
+        ["fit", "t.csv", "-t", "y", "--group", "x", "--group", "z"],
+        "Invalid value for '--group': it must name one column, got 'x' and 'z'. Name one of them.",
     ),
     "time budget": (
         ["fit", "t.csv", "-t", "y", "--time-budget", "soon"],
@@ -344,7 +361,8 @@ BAD_REQUESTS: dict[str, tuple[list[str], str]] = {
             "--fail-below",
             "2000",
         ],
-        "Invalid value for '--fail-below': '2000' is no share between 0 and 1. Write 0.95 or 95%.",
+        "Invalid value for '--fail-below': a share must lie strictly between 0 and 1, got '2000'. "
+        "Write 0.95 or 95%.",
     ),
     "a dataset without a name": (
         ["datasets", "-o", "out.csv"],
@@ -753,3 +771,16 @@ def test_export_names_what_it_cannot_state(run: Run, tmp_path: Path) -> None:
     assert result.exit_code == 1
     assert "MCDropoutRegressor" in one_sentence(result)
     assert files(Path()) == {"m.accord"}
+
+
+@pytest.mark.parametrize("text", ["0.95", ".95", "95", "95%", " 95 %", "95.0"])
+def test_a_share_is_written_in_several_ways(text: str) -> None:
+    assert share(text) == 0.95
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "1", "1.0", "1.5", "5", "9.5", "100", "100%", "0%", "-5", "x"]
+)
+def test_what_is_no_share_for_certain_is_refused(text: str) -> None:
+    with pytest.raises(BadParameter, match="strictly between 0 and 1"):
+        share(text)

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 import accord
 from accord import BVMRegressor
-from accord.persistence import FORMAT, ModelFileError, read_metadata, save
+from accord.persistence import ModelFileError, read_metadata, save
 
 Entries = dict[str, bytes]
 
@@ -182,11 +182,6 @@ def test_manifests_that_are_none(tmp_path: Path, path: Path, text: bytes, messag
 def test_formats_that_never_were(tmp_path: Path, path: Path, number: Any) -> None:
     file = written(tmp_path, changed(path, lambda m: m.update(format=number)))
     refused(file, "format must be a number from 1")
-
-
-def test_a_newer_format_says_who_wrote_it(tmp_path: Path, path: Path) -> None:
-    newer = changed(path, lambda m: m.update(format=FORMAT + 1, accord="9.0\x1b[2J"))
-    refused(written(tmp_path, newer), r"written by accord 9\.0.*upgrade accord")
 
 
 @pytest.mark.parametrize("key", ["sha256", "model", "metadata", "accord"])

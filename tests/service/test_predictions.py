@@ -95,6 +95,28 @@ def test_one_bad_request_does_not_spoil_those_beside_it(service: Service, rows: 
     assert "'sold' must hold dates, got 'someday' in row 1" in replies[5].error
 
 
+def test_a_word_among_numbers_is_a_gap_with_a_warning(
+    service: Service, houses: pd.DataFrame
+) -> None:
+    new = houses.drop(columns="price").head(257).astype({"area": object})
+    new = pd.concat([new, new], ignore_index=True).head(257)  # the last row is a piece of its own
+    new.loc[256, "area"] = "rotary"
+    body = new.to_csv(index=False).encode()
+    reply, strict = ask(
+        service,
+        Call(body=body, media="text/csv"),
+        Call(body=body, media="text/csv", options=(("strict", True),)),
+    )
+    assert reply.status == 200
+    assert bool(frame_of(reply)["unusual"][256])
+    assert (
+        "1 value in 'area' is no number ('rotary' in row 257): taken as missing, and its row as "
+        "unusual."
+    ) in json.loads(reply.headers["accord-warnings"])
+    assert strict.status == 422
+    assert "'area' must hold numbers, got 'rotary' in row 257" in strict.error
+
+
 def test_long_requests_go_in_pieces_and_keep_their_order(
     service: Service, houses: pd.DataFrame
 ) -> None:

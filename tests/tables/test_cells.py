@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
+from accord.tables import prepare_training, read_table
 from accord.tables.cells import CellFormat, UnreadableCells, convert
 from accord.tables.detection import decimal_mark, detect
 
@@ -214,3 +215,64 @@ def test_months_are_dates(values: list[str]) -> None:
 @pytest.mark.parametrize("values", [["2020/21", "2021/22"], ["2A", "3B"], ["10-20", "20-30"]])
 def test_seasons_codes_and_ranges_are_categories(values: list[str]) -> None:
     assert detect(column(values)) == CellFormat("category")
+
+
+@pytest.mark.parametrize(
+    ("cells", "first"),
+    [
+        (["01/02/2024", "03/04/2024"], "month before the day"),
+        (["01.02.2024", "03.04.2024"], "day before the month"),
+        (["1/2/24 10:30", "3/4/24 11:00"], "month before the day"),
+    ],
+)
+def test_an_order_of_day_and_month_that_is_a_guess_is_said(cells: list[str], first: str) -> None:
+    notes = date_notes(cells)
+    assert [first in note and "no value tells the order" in note for note in notes] == [True]
+
+
+@pytest.mark.parametrize(
+    ("cells", "second_of"),
+    [
+        (["01/02/2024", "25/12/2024"], "February"),
+        (["01/02/2024", "12/25/2024"], "January"),
+        (["2024-01-02", "2024-03-04"], "January"),
+        (["2024/01/02", "2024/03/04"], "January"),
+        (["05/05/2024", "07/07/2024"], "May"),
+    ],
+)
+def test_one_date_that_tells_the_order_decides(cells: list[str], second_of: str) -> None:
+    assert date_notes(cells) == []
+    column = pa.chunked_array([cells])
+    (first, _) = convert(column, detected(cells))
+    assert pd.Timestamp(first).month_name() == second_of
+
+
+def date_notes(cells: list[str]) -> list[str]:
+    frame = pd.DataFrame({"day": cells * 10, "x": range(20), "y": range(20)})
+    notes = prepare_training(read_table(frame), target="y", ignore=["x"]).notes
+    return [note for note in notes if "order" in note]
+
+
+def detected(cells: list[str]) -> CellFormat:
+    found = detect(pa.chunked_array([cells]))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["2024-01-02"] * 19 + ["unknown"], "date"),
+        (["1,5"] * 10 + ["2,25"] * 9 + ["broken"], "number"),
+        (["12.5 kg"] * 19 + ["broken"], "number"),
+        (["10:30"] * 19 + ["broken"], "time"),
+    ],
+)
+def test_a_word_among_cells_of_any_kind_is_missing(cells: list[str], kind: str) -> None:
+    found = detected(cells)
+    assert (found.kind, found.missing_tokens) == (kind, (cells[-1],))
+    assert pd.isna(convert(pa.chunked_array([cells]), found)).tolist() == [False] * 19 + [True]
+
+
+def test_names_with_a_few_numbers_stay_names() -> None:
+    assert detected(["10 kg"] * 10 + ["light"] * 10).kind == "category"

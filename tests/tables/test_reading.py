@@ -259,3 +259,22 @@ def test_a_first_line_that_names_the_separator(tmp_path: Path, first: bytes) -> 
     path.write_bytes(first + b"a;b,c\r\n1;2\r\n3;4\r\n")
     assert read_table(path).data.to_pydict() == {"a": ["1", "3"], "b,c": ["2", "4"]}
     assert read_header(path) == ["a", "b,c"]
+
+
+def test_a_column_of_several_types_is_read_as_a_file_would_be() -> None:
+    frame = pd.DataFrame({"a": [1.5, "x", None], "b": [1, "2", 3.0], "c": [0.1, 0.2, 0.3]})
+    table = read_table(frame).data
+    assert table.column("a").to_pylist() == ["1.5", "x", None]
+    assert table.column("b").to_pylist() == ["1", "2", "3.0"]
+    assert table.column("c").to_pylist() == [0.1, 0.2, 0.3]
+
+
+def test_sparse_columns_are_numbers() -> None:
+    frame = pd.DataFrame({"a": pd.arrays.SparseArray([0.0, 0.0, 1.0])})
+    assert read_table(frame).data.column("a").to_pylist() == [0.0, 0.0, 1.0]
+
+
+@pytest.mark.parametrize("value", [1 + 2j, object()])
+def test_cells_of_no_known_type_are_named(value: object) -> None:
+    with pytest.raises(TableError, match=r"'odd' of the DataFrame holds .* \((complex|object)"):
+        read_table(pd.DataFrame({"x": [1.0], "odd": [value]}))

@@ -16,10 +16,12 @@ from accord.tables import (
     TrainingData,
     check_columns,
     conform,
+    conform_rows,
     number_column,
     prepare_training,
     read_again,
     read_table,
+    time_column,
 )
 
 N = 60
@@ -316,8 +318,8 @@ def test_surprises_are_counted(frame: pd.DataFrame, schema: Schema) -> None:
     assert surprises.absurd == {"size": 1}
     # One of two categories is unseen in the first rows; the third has a gap, which is no surprise.
     assert np.flatnonzero(unlike).tolist() == [3, 5]
-    assert np.isfinite(X.loc[[3, 5], "size"]).all()
-    assert X.loc[3, "size"] > 50 * frame["size"].abs().median()
+    assert X.loc[5, "size"] < -50 * frame["size"].abs().median()
+    assert np.isnan(X.loc[3, "size"])  # as in training
     assert surprises.missing == {"town": 1, "size": 1}
     assert surprises.infinite == {"size": 1}
     assert surprises.unseen == {"town": 2}
@@ -336,6 +338,39 @@ def test_words_among_numbers_are_missing_values(frame: pd.DataFrame) -> None:
     assert "In 'size': '?' counts as missing." in data.notes
     fresh, _, _ = conform(pa.table({"size": ["?", "2"]}), _only(data.schema, "size"), source="new")
     np.testing.assert_array_equal(fresh["size"], [np.nan, 2.0])
+
+
+def test_a_word_that_training_did_not_have_is_missing_and_named(
+    frame: pd.DataFrame, schema: Schema
+) -> None:
+    new = frame.astype({"size": object, "sold": object})
+    new.loc[[4, 7], "size"] = ["rotary", "n/a?"]
+    new.loc[9, "sold"] = "someday"
+    X, surprises, unlike = conform(read_table(new).data, schema, source="new.csv")
+    assert np.flatnonzero(X["size"].isna()).tolist() == [4, 7]
+    assert np.flatnonzero(X["sold"].isna()).tolist() == [9]
+    assert np.flatnonzero(unlike).tolist() == [4, 7, 9]
+    assert surprises.missing == {}
+    assert surprises.sentences() == [
+        "2 values in 'size' are no numbers (first 'rotary' in row 5): taken as missing, and the "
+        "rows as unusual.",
+        "1 value in 'sold' is no date ('someday' in row 10): taken as missing, and its row as "
+        "unusual.",
+    ]
+    later = conform_rows(read_table(new).data.slice(5), schema, source="new.csv")
+    both = surprises + later.surprises(first_row=6)
+    assert (both.words["size"].count, both.words["size"].row) == (3, 5)
+    with pytest.raises(TableError, match="'size' must hold numbers, got 'rotary' in row 5 and 1 "):
+        conform(read_table(new).data, schema, source="new.csv", strict=True)
+
+
+def test_what_is_written_otherwise_is_refused_however_rare(
+    frame: pd.DataFrame, schema: Schema
+) -> None:
+    new = frame.astype({"size": object})
+    new.loc[4, "size"] = "12 kg"
+    with pytest.raises(TableError, match="'size' must hold numbers, got '12 kg' in row 5"):
+        conform(read_table(new).data, schema, source="new.csv")
 
 
 def _only(schema: Schema, name: str) -> Schema:
@@ -483,3 +518,13 @@ def columns(roles: dict[str, str]) -> dict[str, Any]:
 def test_only_a_sample_of_a_file_is_read_again(frame: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="only a sample of a file"), read_again(read_table(frame)):
         pass
+
+
+@pytest.mark.parametrize(
+    "cells", [["2024-01-02", "2023-01-01"], ["31.12.2024", "01.02.2024"], ["12.5 s", "7 s"]]
+)
+def test_what_orders_rows_is_read_as_any_column(cells: list[str]) -> None:
+    table = read_table(pd.DataFrame({"when": [*cells, None]}))
+    later, earlier, gap = time_column(table, "when")
+    assert later > earlier
+    assert np.isnan(gap)

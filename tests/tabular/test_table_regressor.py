@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LinearRegression
@@ -135,6 +136,54 @@ def test_bounds_that_targets_contradict_are_refused(houses: pd.DataFrame) -> Non
         PortfolioRegressor(bounds=(None, 10.0)).fit(X, y)
 
 
+def test_columns_without_names_are_called_by_their_numbers() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame(rng.normal(size=(40, 3)))
+    by_number = quick(time_budget=1e-3).fit(frame, 2)
+    assert (by_number.schema_.target, by_number.schema_.names) == ("2", ["0", "1"])
+    assert by_number.predict(frame[[0, 1]]).shape == (40,)
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        (csr_array(np.ones((2, 3))), "got a sparse csr_array. Call its method toarray"),
+        ({"area": [1.0]}, "Make a frame of them"),
+        ([{"area": 1.0}], "Make a frame of them"),
+    ],
+    ids=["sparse", "mapping", "records"],
+)
+def test_rows_in_a_form_that_is_none(model: TableRegressor, rows: Any, message: str) -> None:
+    with pytest.raises(TypeError, match=message):
+        model.predict(rows)
+
+
+def test_a_word_among_numbers_is_a_gap_that_warns(
+    model: TableRegressor, houses: pd.DataFrame
+) -> None:
+    new = houses.head(5).astype({"area": object})
+    new.loc[2, "area"] = None
+    expected = model.predict(new)
+    new.loc[2, "area"] = "rotary"
+    with pytest.warns(UserWarning, match="'area' is no number \\('rotary' in row 3\\)"):
+        np.testing.assert_allclose(model.predict(new), expected, rtol=1e-6)
+    with pytest.warns(UserWarning, match="'rotary'"):
+        assert model.is_unusual(new)[2]
+    with pytest.raises(TableError, match="'area' must hold numbers, got 'rotary' in row 1"):
+        model.predict(new.iloc[2:3])
+
+
+def test_infinite_cells_are_gaps_in_training_and_afterwards(
+    model: TableRegressor, houses: pd.DataFrame
+) -> None:
+    new = houses.head(3).copy()
+    new.loc[1, "area"] = np.nan
+    expected = model.predict_interval(new)
+    new.loc[1, "area"] = np.inf
+    np.testing.assert_allclose(model.predict_interval(new), expected, rtol=1e-6)
+    assert model.is_unusual(new)[1]
+
+
 def test_an_unfitted_model_says_so(houses: pd.DataFrame) -> None:
     for ask in (TableRegressor.predict, TableRegressor.predict_dist, TableRegressor.is_unusual):
         with pytest.raises(NotFittedError):
@@ -241,8 +290,10 @@ def test_censored_rows_pull_predictions_beyond_their_bound() -> None:
 def test_settings_that_cannot_be(houses: pd.DataFrame) -> None:
     with pytest.raises(ValueError, match="effort"):
         quick(effort="huge").fit(houses, "price")
-    with pytest.raises(ValueError, match="coverage"):
+    with pytest.raises(ValueError, match=r"coverage .* got 95\. Write 0.95 for 95 %"):
         quick(coverage=95).fit(houses, "price")
+    with pytest.raises(TypeError, match="random_state must be a whole number or None, got a Gen"):
+        quick(random_state=np.random.default_rng(0)).fit(houses, "price")
     with pytest.raises(TypeError, match="tolerance must be a number, got None"):
         quick(tolerance=None).fit(houses, "price")
     with pytest.raises(ValueError, match="tolerance must be finite, got inf"):

@@ -40,6 +40,19 @@ def test_every_row_gets_an_answer_in_order(
     np.testing.assert_allclose(np.sqrt(squares), table["std"], rtol=1e-6)
 
 
+def test_several_columns_are_copied_in_the_order_asked_for(
+    fitted: FitResult, houses: pd.DataFrame, new: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out.csv"
+    result = predict_table(fitted.model, new, output=out, id_column=["town", "house"])
+    table = pd.read_csv(out)
+    assert list(table.columns[:3]) == ["town", "house", "mean"]
+    assert tuple(table.columns) == result.columns
+    pd.testing.assert_frame_equal(table[["town", "house"]], houses[["town", "house"]])
+    with pytest.raises(OptionError, match="id columns must differ"):
+        predict_table(fitted.model, new, output=tmp_path / "b.csv", id_column=["house"] * 2)
+
+
 def test_several_coverages_nest(fitted: FitResult, new: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.parquet"
     predict_table(fitted.model, new, output=out, coverages=(0.5, 0.9))
@@ -86,10 +99,40 @@ def test_a_wrong_cell_is_named_by_its_row_in_the_file(
 ) -> None:
     monkeypatch.setattr("accord.workflows.predict._BATCH_ROWS", 64)
     wrong = houses.drop(columns="price").astype({"area": object})
-    wrong.loc[99, "area"] = "wide"
+    wrong.loc[99, "area"] = "4 rooms"
     wrong.to_csv(tmp_path / "wrong.csv", index=False)
-    with pytest.raises(TableError, match="'area' must hold numbers, got 'wide' in row 100"):
+    with pytest.raises(TableError, match="'area' must hold numbers, got '4 rooms' in row 100"):
         predict_table(fitted.model, tmp_path / "wrong.csv", output=tmp_path / "out.csv")
+
+
+@pytest.mark.parametrize("batch_rows", [99, 64])  # the word alone in the first batch's successor
+def test_a_word_among_numbers_does_not_cost_the_other_rows(
+    fitted: FitResult,
+    houses: pd.DataFrame,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    batch_rows: int,
+) -> None:
+    monkeypatch.setattr("accord.workflows.predict._BATCH_ROWS", batch_rows)
+    odd, gap = tmp_path / "odd.csv", tmp_path / "gap.csv"
+    new = houses.drop(columns="price").head(100).astype({"area": object})
+    new.loc[99, "area"] = None
+    new.to_csv(gap, index=False)
+    new.loc[99, "area"] = "wide"
+    new.to_csv(odd, index=False)
+    result = predict_table(fitted.model, odd, output=tmp_path / "out.csv")
+    assert (
+        "1 value in 'area' is no number ('wide' in row 100): taken as missing, and its row as "
+        "unusual."
+    ) in result.warnings
+    predict_table(fitted.model, gap, output=tmp_path / "gapped.csv")
+    answers, gapped = pd.read_csv(tmp_path / "out.csv"), pd.read_csv(tmp_path / "gapped.csv")
+    assert bool(answers["unusual"][99])
+    pd.testing.assert_frame_equal(
+        answers.drop(columns="unusual"), gapped.drop(columns="unusual"), rtol=1e-6
+    )
+    with pytest.raises(TableError, match="'area' must hold numbers, got 'wide' in row 100"):
+        predict_table(fitted.model, odd, output=tmp_path / "b.csv", strict=True)
 
 
 def test_a_row_from_another_world_is_flagged(

@@ -71,6 +71,19 @@ def test_given_intervals_are_judged(predictions: pd.DataFrame) -> None:
         validate_predictions(predictions, truth="y", mean="m", lower="lo", rule="within 1")
 
 
+def test_an_interval_without_an_end_contains_what_lies_there(predictions: pd.DataFrame) -> None:
+    predictions.loc[:99, ["lo", "hi"]] = [-np.inf, np.inf]
+    result = validate_predictions(
+        predictions, truth="y", mean="m", lower="lo", upper="hi", rule="within 1"
+    )
+    inside = (np.abs(predictions["y"] - predictions["m"]) <= 1) | (predictions.index < 100)
+    assert result.figures["coverage"] == pytest.approx(inside.mean())
+    assert result.figures["rows"] == 500
+    assert result.warnings == ()
+    assert result.use is not None
+    assert result.use.level == "poor"  # a mean width without end is of no use
+
+
 def test_rows_with_gaps_are_left_out(predictions: pd.DataFrame) -> None:
     predictions.loc[0, "m"] = np.nan
     result = validate_predictions(predictions, truth="y", mean="m", std="s", rule="within 1")

@@ -100,6 +100,9 @@ def test_a_linear_model_that_is_less_sharp_is_said() -> None:
         "good: The 95 % intervals hold and are 40 % narrower than without a model, 25 % narrower "
         "than with a linear one."
     )
+    assert "over 99 % narrower than with a linear" in verdict(
+        judged(420, 442), width=0.001, without=10, linear=8
+    )
 
 
 @pytest.mark.parametrize("linear", [None, 3.0, 9.0, 30.0])

@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import click
 
+from accord._wording import listed
+
 Command = TypeVar("Command", bound=Callable[..., Any])
 
 # Keys of click's context, where options that act outside their command are kept.
@@ -18,6 +20,8 @@ TABLE = click.Path(path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)
 OUTPUT = click.Path(dir_okay=False, path_type=Path, allow_dash=True)
 
+# From here on a number without % can only be meant as a percentage.
+_PERCENT_FROM = 10.0
 _UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "min": 60.0, "h": 3600.0}
 
 
@@ -48,17 +52,24 @@ def layers(value: str) -> tuple[int, ...]:
 def share(value: str | float) -> float:
     """A share strictly between nothing and everything, also as a percentage.
 
-    >>> share("0.95"), share("95"), share("95%"), share(0.5)
-    (0.95, 0.95, 0.95, 0.5)
+    A number without % is a percentage from 10 on: 1.5 can be a mistake for 0.15, or mean 1.5 %.
+
+    >>> share("0.95"), share("95"), share("95%"), share("1.5 %"), share(0.5)
+    (0.95, 0.95, 0.95, 0.015, 0.5)
     """
     text = str(value).strip()
     try:
         number = float(text.removesuffix("%"))
     except ValueError:
         number = 0.0
-    number = number / 100 if text.endswith("%") or number > 1 else number
+    in_doubt = not text.endswith("%") and 1 < number < _PERCENT_FROM
+    number = number / 100 if text.endswith("%") or number >= _PERCENT_FROM else number
     if not 0 < number < 1:
-        raise click.BadParameter(f"{value!r} is no share between 0 and 1. Write 0.95 or 95%.")
+        percentage = f", or {text}% for that percentage" if in_doubt else ""
+        raise click.BadParameter(
+            f"a share must lie strictly between 0 and 1, got {value!r}. Write 0.95 or 95%"
+            f"{percentage}."
+        )
     return round(number, 10)
 
 
@@ -125,15 +136,22 @@ def complete_column(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 def column(name: str, *names: str, about: str, **more: Any) -> Callable[[Command], Command]:
-    """An option that names a column, which shells complete."""
+    """An option that names a column, which shells complete; a second one is refused, not lost."""
+    once: dict[str, Any] = {} if more.get("multiple") else {"multiple": True, "callback": _only_one}
     return click.option(
-        name, *names, metavar="COLUMN", shell_complete=complete_column, help=about, **more
+        name, *names, metavar="COLUMN", shell_complete=complete_column, help=about, **more, **once
     )
 
 
-def columns(name: str, *, about: str) -> Callable[[Command], Command]:
+def _only_one(ctx: click.Context, param: click.Parameter, value: tuple[str, ...]) -> str | None:
+    if len(value) > 1:
+        raise click.BadParameter(f"it must name one column, got {listed(value)}. Name one of them.")
+    return value[0] if value else None
+
+
+def columns(name: str, *names: str, about: str) -> Callable[[Command], Command]:
     """An option that names columns, one each time."""
-    return column(name, multiple=True, about=f"{about}; may be repeated.")
+    return column(name, *names, multiple=True, about=f"{about}; may be repeated.")
 
 
 def count(
@@ -265,8 +283,8 @@ seed = count("--seed", "random_state", at_least=0, default=0, about="Same seed, 
 strict = click.option(
     "--strict",
     is_flag=True,
-    help="Refuse infinite and extreme values and unknown categories.  [default: predict and flag "
-    "their rows]",
+    help="Refuse infinite and extreme values, words among numbers and unknown categories.  "
+    "[default: predict and flag their rows]",
 )
 
 

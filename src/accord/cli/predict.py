@@ -26,7 +26,7 @@ from accord.cli import options, terminal
     about="Share of the values that intervals should contain; may be repeated.  [default: the "
     "model's]",
 )
-@options.column("--id", "id_column", about="A column to copy to the output.")
+@options.columns("--id", "id_column", about="A column to copy to the output")
 @click.option(
     "--explain",
     is_flag=True,

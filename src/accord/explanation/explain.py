@@ -206,7 +206,7 @@ def explain(
 
     **Shape**: x (n, d); reference_numbers (R,), what the reference rows are called; among (R,).
     """
-    check_probability("coverage", coverage, strict=True)
+    check_probability("coverage", coverage, strict=True, remedy="Write 0.95 for 95 %.")
     check_count("permutations", permutations, minimum=0)
     dist, near = answer(x), proximity.neighbors(x, among=among)
     parts = Parts(*(np.asarray(getattr(dist, name)) for name in PARTS))

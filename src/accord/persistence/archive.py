@@ -10,7 +10,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeVar, overload
+from typing import Any, BinaryIO, NoReturn, TypeVar, final, overload
 
 import numpy as np
 from numpy.lib import format as npy
@@ -19,11 +19,13 @@ from accord._files import atomic_output, printable, quoted
 from accord._version import __version__
 from accord._wording import byte_size
 from accord.distributions import PredictiveModel
-from accord.persistence.encoding import Array, Decoder, Encoder, MissingCodeError
+from accord.persistence.encoding import Array, Decoder, Encoder, LayoutError, MissingCodeError
 
 T = TypeVar("T")
 
-FORMAT = 1
+# Of what a file holds: raised whenever a saved type gains, loses or renames a part, so that a file
+# of another build is told from a damaged one (tests/persistence/test_format.py holds the layout).
+FORMAT = 2
 _MANIFEST = "manifest.json"
 _KIND = "accord model"
 _ENTRY = re.compile(r"manifest\.json|arrays/\d{1,6}\.npy")
@@ -35,6 +37,11 @@ _ENCRYPTED = 0x1
 
 class ModelFileError(ValueError):
     """A model file that cannot be loaded, with the reason."""
+
+
+@final
+class _OtherBuildError(ModelFileError):
+    """A file that is whole, written by an accord whose models are built otherwise."""
 
 
 def save(model: Any, path: str | Path, *, metadata: dict[str, Any] | None = None) -> None:
@@ -101,8 +108,11 @@ def load(
             # About versions of scikit-learn, in words of the file, and names of columns.
             warnings.simplefilter("ignore")
             decoder = Decoder(lambda number: _read_array(archive, number), code)
-            model = decoder.decode(manifest["model"])
-            _try_out(model)
+            try:
+                model = decoder.decode(manifest["model"])
+                _try_out(model)
+            except (AttributeError, LayoutError) as error:
+                raise _OtherBuildError(f"{_writer(manifest)}, and lacks {_part(error)}") from error
     if unused := set(code) - decoder.used:
         raise ValueError(
             f"{', '.join(unused)} must only be given for a model that was made with it, got "
@@ -163,9 +173,11 @@ def _opened(path: str | Path) -> Iterator[tuple[zipfile.ZipFile, dict[str, Any]]
     except MissingCodeError:  # nothing is wrong with the file
         raise
     except Exception as error:
+        remedy = "Save or copy it again, and load only files whose origin you know."
+        if isinstance(error, _OtherBuildError):
+            remedy = "Fit the model again with this accord, or load it with the one that wrote it."
         raise ModelFileError(
-            f"{quoted(path.name)} cannot be loaded as a model of accord: {_reason(error)}. Save or "
-            "copy it again, and load only files whose origin you know."
+            f"{quoted(path.name)} cannot be loaded as a model of accord: {_reason(error)}. {remedy}"
         ) from None
 
 
@@ -228,11 +240,23 @@ def _check_format(manifest: dict[str, Any]) -> None:
     number = manifest.get("format")
     if type(number) is not int or number < 1:
         raise ModelFileError(f"its format must be a number from 1, got {quoted(number)}")
-    if number > FORMAT:
-        raise ModelFileError(
-            f"it has format {number}, written by accord {printable(manifest.get('accord'))}, and "
-            f"this accord {__version__} reads formats up to {FORMAT}: upgrade accord"
+    if number != FORMAT:
+        raise _OtherBuildError(
+            f"{_writer(manifest)}, and has format {number}, where this accord {__version__} reads "
+            f"format {FORMAT}"
         )
+
+
+def _writer(manifest: dict[str, Any]) -> str:
+    return f"it was written by another build of accord ({printable(manifest.get('accord'))})"
+
+
+def _part(error: AttributeError | LayoutError) -> str:
+    """What a model of this build has and that of the file has not."""
+    if isinstance(error, LayoutError):
+        return str(error)
+    owner = type(error.obj).__name__
+    return f"the part {quoted(error.name)} of {owner}"
 
 
 def _refuse_constant(text: str) -> NoReturn:

@@ -7,12 +7,14 @@ written once.
 
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import fields, is_dataclass
 from functools import partial
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 
 from accord._files import quoted
 from accord.persistence.types import class_of, given_on_load, name_of
@@ -27,6 +29,10 @@ _BIT_GENERATORS = ("MT19937", "PCG64", "PCG64DXSM", "Philox", "SFC64")
 
 class EncodingError(ValueError):
     """A value that is not what this module writes."""
+
+
+class LayoutError(ValueError):
+    """An object without parts that its class has in this build of accord."""
 
 
 class MissingCodeError(ValueError):
@@ -233,10 +239,21 @@ class Decoder:
 def _restore(found: Any, state: Any) -> None:
     if not isinstance(state, dict):
         raise EncodingError("an object's state is not a dictionary")
+    if lacking := [name for name in _stated_parts(type(found)) if name not in state]:
+        raise LayoutError(f"the part {quoted(lacking[0])} of {type(found).__name__}")
     if hasattr(found, "__setstate__"):
         found.__setstate__(state)
     else:
         found.__dict__.update(state)
+
+
+def _stated_parts(cls: type[Any]) -> list[str]:
+    """What every instance of a class has, by the class itself; without it, it fails later."""
+    if cls.__module__.partition(".")[0] != "accord" or "__setstate__" in vars(cls):
+        return []
+    if issubclass(cls, BaseEstimator):
+        return list(cls._get_param_names())
+    return [part.name for part in fields(cls) if part.init] if is_dataclass(cls) else []
 
 
 def _number(text: Any) -> float:

@@ -57,7 +57,11 @@ Coverages = Annotated[
     ),
 ]
 Strict = Annotated[
-    bool, Query(description="Refuse infinite and extreme values and unknown categories.")
+    bool,
+    Query(
+        description="Refuse infinite and extreme values, words among numbers and unknown "
+        "categories."
+    ),
 ]
 ByName = Annotated[
     bool, Query(description="Match columns by name alone: any order, further columns ignored.")

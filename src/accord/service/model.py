@@ -329,7 +329,10 @@ def _predicted(
         predicted, end = Predicted(columns), 0
         for item, rows in members:
             start, end = end, end + rows.stop - rows.start
-            surprises = item.judged.surprises(item.rows) if id(item.judged) in odd else _NOTHING_ODD
+            surprises = Surprises(rows=end - start)
+            if id(item.judged) in odd:
+                first_row = questions[item.place].first_row
+                surprises = item.judged.surprises(item.rows, first_row=first_row)
             found.append((item.place, ServiceAnswer(predicted, slice(start, end), surprises)))
     return found
 
@@ -352,13 +355,14 @@ def _by_coverage(
 def explain(question: Question, *, permutations: int) -> dict[str, Any]:
     """The receipts of a question's rows; its first coverage is that of the intervals."""
     judged = judged_alone(question)
+    warnings = judged.surprises().check(source=BODY).sentences()
     receipts = question.served.model.explain_conformed(
         judged.X, coverage=question.coverages[0], permutations=permutations
     )
     return {
         "receipts": [_receipt(receipts, row) for row in range(len(receipts))],
         "coverage": receipts.coverage,
-        "warnings": judged.surprises().sentences(),
+        "warnings": warnings,
     }
 
 

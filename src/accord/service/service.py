@@ -20,7 +20,7 @@ import numpy as np
 
 from accord._checks import check_count
 from accord._types import Floats
-from accord.service.bodies import BodyRows, ServiceAnswer
+from accord.service.bodies import BODY, BodyRows, ServiceAnswer
 from accord.service.limits import Limits, Refused, busy, stopping, too_many_rows
 from accord.service.model import ModelFile, Question, Served, explain, predict_together
 
@@ -350,6 +350,7 @@ class Service:
             parts.append(await self._asked().ask(question))
             done += len(piece)
         answer = ServiceAnswer.joined(parts)
+        answer.surprises.check(source=BODY)
         self.metrics.rows(predicted=done, unusual=answer.n_unusual)
         return answer
 

@@ -38,6 +38,7 @@ from accord.tables.training_data import (
     TrainingData,
     number_column,
     prepare_training,
+    time_column,
 )
 
 __all__ = [
@@ -88,4 +89,5 @@ __all__ = [
     "sample_note",
     "state_unlike",
     "suspects",
+    "time_column",
 ]

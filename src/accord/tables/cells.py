@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -27,6 +27,11 @@ NOTHING_WORDS = (
     *("None", "none", "NONE", "-", "--", "–", "—", ".", "?", "*"),
     *("#DIV/0!", "#NAME?", "#NULL!", "#NUM!", "#REF!", "#VALUE!", "0000-00-00"),
 )
+# What is no word in a column of a kind; in the other kinds, values have digits.
+_VALUES: dict[CellKind, str] = {
+    "number": r"(?i)\d|^[+-]?inf(inity)?$",
+    "boolean": r"(?i)^(true|false|1|0)$",
+}
 SPACE = "[ \u00a0\u202f'’]"
 # A group of thousands does not begin with a zero: 0,500 is a half.
 THOUSANDS = r"^[+-]?[1-9]\d{0,2}(,\d{2,3})*,\d{3}(\.\d+)?$|^[+-]?\d+(\.\d+)?$"
@@ -94,7 +99,7 @@ class CellFormat:
         if self.number_format == "clock":
             remarks.append("durations, in seconds")
         if self.date_format is not None:
-            remarks.append(f"dates written {self.date_format.replace('%', '')}")
+            remarks.append(f"dates{_written(self)}")
         if words := [quoted(w) for w in self.missing_tokens if w.lower() != "none"]:
             count = "counts" if len(words) == 1 else "count"
             remarks.append(f"{' and '.join(words)} {count} as missing")
@@ -117,6 +122,34 @@ def convert(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
         nothing = () if cells.kind == "category" else NOTHING_WORDS
         column = cleaned(column, (*nothing, *cells.missing_tokens))
     return _CONVERSIONS[cells.kind](column, cells)
+
+
+class Converted(NamedTuple):
+    """A column's values, and the words among them, which count as missing, by their place."""
+
+    values: NDArray[Any]
+    words: dict[int, str]
+
+
+def convert_among_words(column: pa.ChunkedArray, cells: CellFormat) -> Converted:
+    """:func:`convert`, where a word without any digit, such as "unknown", counts as missing.
+
+    What has digits is written otherwise than in training, and must not be lost unseen.
+
+    >>> convert_among_words(pa.chunked_array([["1.5", "broken"]]), CellFormat("number"))
+    Converted(values=array([1.5, nan]), words={1: 'broken'})
+    """
+    try:
+        return Converted(convert(column, cells), {})
+    except UnreadableCells:
+        if not is_text(column.type):
+            raise
+    text = cleaned(column, (*NOTHING_WORDS, *cells.missing_tokens))
+    is_word = pc.invert(pc.match_substring_regex(text, _VALUES.get(cells.kind, r"\d")))
+    places = np.flatnonzero(pc.fill_null(is_word, False).to_numpy())
+    others = pc.if_else(is_word, pa.scalar(None, pa.string()), text)
+    words = pc.filter(text, is_word).to_pylist()
+    return Converted(convert(others, cells), dict(zip(places.tolist(), words, strict=True)))
 
 
 def cleaned(column: pa.ChunkedArray, also_missing: tuple[str, ...] = ()) -> pa.ChunkedArray:
@@ -207,8 +240,12 @@ def _date(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
     pattern = cells.date_format or "ISO8601"
     moments = pd.to_datetime(column.to_pandas(), format=pattern, errors="coerce", utc=True)
     if moments.isna().sum() > column.null_count:
-        raise _unreadable(column, moments, "dates")
+        raise _unreadable(column, moments, f"dates{_written(cells)}")
     return np.asarray(moments.dt.tz_localize(None), dtype="datetime64[us]")
+
+
+def _written(cells: CellFormat) -> str:
+    return f" written {cells.date_format.replace('%', '')}" if cells.date_format else ""
 
 
 def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -1,5 +1,9 @@
 """What a training column holds, found out from its cells."""
 
+import re
+from dataclasses import replace
+
+import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -43,6 +47,7 @@ _WITH_UNIT = rf"^[+-]?\d(?:[\d.,]|{SPACE})*?{SPACE}?(?P<unit>[^\d\s.,'’()+-][^
 _NUMERIC_SHARE = 0.9
 _ODD_ENTRIES = 5
 _SAMPLE = 50
+_FIELD = re.compile("%[a-zA-Z]")
 
 
 def detect(column: pa.ChunkedArray, *, decimal: DecimalMark | None = None) -> CellFormat | None:
@@ -67,6 +72,26 @@ def detect(column: pa.ChunkedArray, *, decimal: DecimalMark | None = None) -> Ce
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return CellFormat("date")
     return _detect_text(cleaned(column).drop_null(), decimal) if is_text(kind) else None
+
+
+def other_order(column: pa.ChunkedArray, cells: CellFormat) -> CellFormat | None:
+    """The dates of a column with day and month exchanged, where no cell tells which is which.
+
+    >>> column = pa.chunked_array([["01/02/2024", "03/04/2024"]])
+    >>> other_order(column, CellFormat("date", date_format="%m/%d/%Y")).date_format
+    '%d/%m/%Y'
+    """
+    if cells.date_format is None or not {"%d", "%m"} <= set(_FIELD.findall(cells.date_format)):
+        return None
+    if cells.date_format.startswith("%Y"):  # nobody writes year, day, month
+        return None
+    swapped = _FIELD.sub(lambda f: {"%d": "%m", "%m": "%d"}.get(f[0], f[0]), cells.date_format)
+    other = replace(cells, date_format=swapped)
+    try:
+        either = convert(column, other), convert(column, cells)
+    except UnreadableCells:
+        return None
+    return None if np.array_equal(*either, equal_nan=True) else other
 
 
 def decimal_mark(table: pa.Table) -> DecimalMark | None:
@@ -96,19 +121,17 @@ def _detect_text(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellForm
     found = _detect_values(others, decimal) if len(others) else None
     if found is None:
         return CellFormat("category")
-    return CellFormat(
-        found.kind,
-        found.number_format,
-        found.unit,
-        found.date_format,
-        tuple(sorted({*found.missing_tokens, *nothing})),
-    )
+    return replace(found, missing_tokens=tuple(sorted({*found.missing_tokens, *nothing})))
 
 
 def _detect_values(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
     if _all(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_BOOLEANS))):
         return CellFormat("boolean")
-    return _detect_numbers(text, decimal) or _detect_moments(text, decimal) or _with_words(text)
+    return (
+        _detect_numbers(text, decimal)
+        or _detect_moments(text, decimal)
+        or _with_words(text, decimal)
+    )
 
 
 def _detect_numbers(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
@@ -138,9 +161,19 @@ def _detect_moments(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellF
     return None
 
 
-def _with_words(text: pa.ChunkedArray) -> CellFormat | None:
-    odd = _odd_entries(text)
-    return CellFormat("number", missing_tokens=odd) if odd else None
+def _with_words(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+    """Numbers, dates or times with a few words among them ("unknown"), which mean "missing"."""
+    if odd := _odd_entries(text):
+        return CellFormat("number", missing_tokens=odd)
+    is_word = pc.invert(pc.match_substring_regex(text, r"\d"))
+    words = pc.unique(text.filter(is_word)).to_pylist()
+    if not 0 < pc.sum(is_word).as_py() <= (1 - _NUMERIC_SHARE) * len(text):
+        return None
+    others = text.filter(pc.invert(is_word))
+    found = _detect_numbers(others, decimal) or _detect_moments(others, decimal)
+    if found is None or len(words) > _ODD_ENTRIES:
+        return None
+    return replace(found, missing_tokens=tuple(sorted(words)))
 
 
 def _number_format(text: pa.ChunkedArray, decimal: DecimalMark | None) -> NumberFormat | None:

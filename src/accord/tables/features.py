@@ -17,7 +17,7 @@ from accord._files import OptionError, quoted
 from accord._types import Indices
 from accord._wording import count, listed
 from accord.tables.cells import CellFormat
-from accord.tables.detection import detect
+from accord.tables.detection import detect, other_order
 from accord.tables.files import Table
 from accord.tables.problems import TableError
 from accord.tables.schema import Column, Inferred, Schema, as_numbers, counts_rows, infer_column
@@ -83,7 +83,7 @@ def choose_features(
             insist=name in use,
             category=name in category,
         )
-        notes += _column_notes(name, found, rows)
+        notes += [*_column_notes(name, found, rows), *_date_notes(data.column(name), found)]
         if found.column is None:
             if name in use or name in category:
                 raise OptionError(
@@ -144,6 +144,18 @@ def _column_notes(name: str, found: Inferred, rows: NDArray[np.int64]) -> list[s
             f"{rows[found.infinite[0]]:,}): taken as missing."
         )
     return notes
+
+
+def _date_notes(cells: pa.ChunkedArray, found: Inferred) -> list[str]:
+    """That the order of day and month is a guess, where it is one."""
+    column = found.column
+    if column is None or column.kind != "date" or not (other := other_order(cells, column.cells)):
+        return []
+    first, second = ("day", "month") if "%m" in str(other.date_format)[:3] else ("month", "day")
+    return [
+        f"Dates in {quoted(column.name)} are read with the {first} before the {second}; no value "
+        "tells the order. If it is the other one, write the dates as year-month-day."
+    ]
 
 
 def remark_on(cells: CellFormat, values: NDArray[Any]) -> str:

@@ -252,7 +252,7 @@ def _from_frame(frame: pd.DataFrame | ArrowFrame) -> Table:
     if isinstance(frame, pd.DataFrame):
         names = [str(name) for name in frame.columns]
         check_names("the DataFrame", names)
-        data = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+        data = _from_pandas(frame.set_axis(names, axis=1))
     else:
         data = pa.table(frame)
         check_names("the DataFrame", data.column_names)
@@ -265,6 +265,30 @@ def _from_frame(frame: pd.DataFrame | ArrowFrame) -> Table:
     table = Table("the DataFrame", data, digest.hexdigest(), decimal_mark(data))
     _check_rows(table)
     return table
+
+
+def _from_pandas(frame: pd.DataFrame) -> pa.Table:
+    """A frame as a table; cells of several types in one column as text, as a file has them."""
+    try:
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    except (pa.ArrowException, TypeError):
+        return pa.table({name: _column_of(name, frame[name]) for name in frame.columns})
+
+
+def _column_of(name: str, column: "pd.Series[Any]") -> pa.Array:
+    if isinstance(column.dtype, pd.SparseDtype):
+        column = pd.Series(np.asarray(column))
+    elif column.dtype == object and column.dropna().map(type).nunique() > 1:
+        column = column.map(str, na_action="ignore")
+    try:
+        return pa.array(column, from_pandas=True)
+    except (pa.ArrowException, TypeError) as error:
+        sample = column.dropna().iloc[0]
+        raise TableError(
+            f"a column must hold numbers, texts, dates or truth values, but {quoted(name)} of the "
+            f"DataFrame holds {quoted(sample, limit=40)} ({type(sample).__name__}). Convert it, or "
+            "leave it out."
+        ) from error
 
 
 def _in_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -129,12 +129,15 @@ def state_encoder(encoder: TableEncoder, inputs: TableInputs) -> Value:
 
 
 def _within_limits(values: Value, columns: list[Column]) -> Value:
-    """Absurd numbers moved to the nearest limit, as ``conform`` does; dates stay as they are."""
+    """Absurd numbers moved to the nearest limit, as ``conform`` does; dates stay as they are.
+
+    Infinite ones are missing.
+    """
     if columns[0].kind == "date":
         return values
     low, high = np.array([column.limits for column in columns]).T
     moved = values.at_least(low[None]).at_most(high[None])
-    return values.is_nan().where(values, moved)
+    return (values - values).is_nan().where(np.nan, moved)  # ∞ − ∞ is no number, as nothing is
 
 
 def _looked_up(encoder: TableEncoder, column: Column, codes: Value) -> Value:

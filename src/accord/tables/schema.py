@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from accord._files import quoted
 from accord._types import Bools, Floats
 from accord._wording import count, listed, near_matches
-from accord.tables.cells import CellFormat, CellKind, DecimalMark, UnreadableCells, convert
+from accord.tables.cells import (
+    CellFormat,
+    CellKind,
+    DecimalMark,
+    UnreadableCells,
+    convert,
+    convert_among_words,
+)
 from accord.tables.detection import detect
 from accord.tables.problems import TableError
 
@@ -22,6 +29,14 @@ _IDENTIFIER_SHARE = 0.5
 _IDENTIFIER_VALUES = 50
 # A value this many ranges of the training values away from them is no measurement.
 _ABSURD_RANGES = 100.0
+# What the cells of a column are, one and several; numbers where nothing else is said.
+_KINDS: dict[CellKind, tuple[str, str]] = {
+    "boolean": ("true or false", "true or false"),
+    "time": ("time of day", "times of day"),
+    "date": ("date", "dates"),
+}
+# Columns with words that are named one by one.
+_MOST_SENTENCES = 5
 _ROW_NUMBER_NAME = re.compile(
     r"(?i)(unnamed: ?\d+|column 1|index|idx|row([ _]?(number|id|no|index))?|nr|no|#|id|record)\.?"
 )
@@ -198,19 +213,72 @@ def as_numbers(values: NDArray[Any]) -> Floats:
 
 
 @dataclass(frozen=True)
+class Words:
+    """Cells of a column that are words where training had numbers, dates or truth values.
+
+    ``word`` is the first, in ``row``.
+    """
+
+    kind: CellKind
+    count: int
+    word: str
+    row: int
+
+    def __add__(self, other: "Words") -> "Words":
+        first = min(self, other, key=lambda words: words.row)
+        return replace(first, count=self.count + other.count)
+
+    def sentence(self, name: str) -> str:
+        """What is done about them."""
+        one, several = _KINDS.get(self.kind, ("number", "numbers"))
+        what = f"is no {one}" if self.count == 1 else f"are no {several}"
+        first = "" if self.count == 1 else "first "
+        return (
+            f"{count(self.count, 'value')} in {quoted(name)} {what} ({first}"
+            f"{quoted(self.word, limit=40)} in row {self.row:,}): taken as missing, and "
+            f"{'its row' if self.count == 1 else 'the rows'} as unusual."
+        )
+
+
+@dataclass(frozen=True)
 class Surprises:
-    """Cells of a new table that can be predicted from, but deserve a word: counts by column."""
+    """Cells of a new table that can be predicted from, but deserve a word: counts by column.
+
+    ``rows`` is the number of rows that were looked at.
+    """
 
     missing: dict[str, int] = field(default_factory=dict)
     infinite: dict[str, int] = field(default_factory=dict)
     absurd: dict[str, int] = field(default_factory=dict)
     unseen: dict[str, int] = field(default_factory=dict)
+    words: dict[str, Words] = field(default_factory=dict)
+    rows: int = field(default=0, compare=False)
 
     def __add__(self, other: "Surprises") -> "Surprises":
-        pairs = zip(asdict(self).values(), asdict(other).values(), strict=True)
+        words = dict(self.words)
+        for name, more in other.words.items():
+            words[name] = words[name] + more if name in words else more
         return Surprises(
-            *({name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}} for a, b in pairs)
+            _added(self.missing, other.missing),
+            _added(self.infinite, other.infinite),
+            _added(self.absurd, other.absurd),
+            _added(self.unseen, other.unseen),
+            words,
+            self.rows + other.rows,
         )
+
+    def check(self, *, source: str) -> "Surprises":
+        """Refuse columns that hold nothing but words: they are not those of training."""
+        problems = [
+            f"column {quoted(name)} must hold {_KINDS.get(words.kind, ('', 'numbers'))[1]}, got "
+            f"{quoted(words.word, limit=40)} in row {words.row:,}"
+            + (f" and {words.count - 1} more" if words.count > 1 else "")
+            for name, words in self.words.items()
+            if words.count + self.missing.get(name, 0) == self.rows
+        ]
+        if problems:
+            raise _does_not_fit(source, problems)
+        return self
 
     def sentences(self) -> list[str]:
         """One plain sentence per sort of surprise.
@@ -225,7 +293,7 @@ class Surprises:
                 self.infinite,
                 "infinite value",
                 "infinite values",
-                "taken as very large, and the rows as unusual",
+                "taken as missing, and the rows as unusual",
             ),
             (self.absurd, f"value {beyond}", f"values {beyond}", "the rows count as unusual"),
             (
@@ -235,18 +303,26 @@ class Surprises:
                 "predicted from the other columns",
             ),
         )
-        return [
+        said = [
             f"{count(sum(counts.values()), one, several)} in {listed(counts)}: {answer}."
             for counts, one, several, answer in sorts
             if counts
         ]
+        said += [words.sentence(name) for name, words in list(self.words.items())[:_MOST_SENTENCES]]
+        if (more := len(self.words) - _MOST_SENTENCES) > 0:
+            said.append(f"Words in {count(more, 'further column')} are taken as missing, too.")
+        return said
+
+
+def _added(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
+    return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
 
 
 class Conformed(NamedTuple):
     """A batch in the model's form.
 
     ``unlike`` marks rows that are unlike the training rows by a single look: an infinite or an
-    absurd cell, or categories of which the model knows none.
+    absurd cell, a word among numbers, or categories of which the model knows none.
 
     **Shape**: X (n, columns), unlike (n,).
     """
@@ -269,14 +345,20 @@ class ConformedRows:
     unlike: Bools
     marks: "tuple[_Marks, ...]"
 
-    def surprises(self, rows: slice = slice(None)) -> Surprises:
-        """Counts by column, of all rows or of some."""
-        return Surprises(
-            **{
-                sort: {mark.column.name: n for mark in self.marks if (n := mark.marked(sort, rows))}
-                for sort in ("missing", "infinite", "absurd", "unseen")
-            }
-        )
+    def surprises(self, rows: slice = slice(None), *, first_row: int = 1) -> Surprises:
+        """Counts by column, of all rows or of some, the first of which has this number."""
+        start, end, _ = rows.indices(len(self.X))
+        counts: dict[str, Any] = {
+            sort: {mark.column.name: n for mark in self.marks if (n := mark.marked(sort, rows))}
+            for sort in ("missing", "infinite", "absurd", "unseen")
+        }
+        words = {}
+        for mark in self.marks:
+            places = [place for place in mark.words if start <= place < end]
+            if places:
+                row, word = first_row + places[0] - start, mark.words[places[0]]
+                words[mark.column.name] = Words(mark.column.kind, len(places), word, row)
+        return Surprises(**counts, words=words, rows=end - start)
 
 
 def conform(
@@ -288,13 +370,14 @@ def conform(
     first_row: int = 1,
     strict: bool = False,
 ) -> Conformed:
-    """A batch in the model's form, and what in it is out of the ordinary, counted by column.
+    """A table in the model's form, and what in it is out of the ordinary, counted by column.
 
     See :func:`check_columns` for ``by_name`` and :func:`conform_rows` for the others.
     """
     check_columns(table.column_names, schema, source=source, by_name=by_name)
     rows = conform_rows(table, schema, source=source, first_row=first_row, strict=strict)
-    return Conformed(rows.X, rows.surprises(), rows.unlike)
+    surprises = rows.surprises(first_row=first_row).check(source=source)
+    return Conformed(rows.X, surprises, rows.unlike)
 
 
 def conform_rows(
@@ -303,29 +386,36 @@ def conform_rows(
     """A batch in the model's form, and what in it is out of the ordinary, by row.
 
     Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
-    file. ``strict`` refuses infinite and absurd cells and unseen categories, by column and row.
+    file. ``strict`` refuses infinite and absurd cells, words among numbers and unseen categories,
+    by column and row.
     """
     values: dict[str, NDArray[Any]] = {}
     marks: list[_Marks] = []
     problems = []
     for column in schema.columns:
         try:
-            converted = convert(table.column(column.name), column.cells)
+            converted, words = convert_among_words(table.column(column.name), column.cells)
         except UnreadableCells as error:
             problems.append(f"column {quoted(column.name)} {error.sentence(first_row)}")
             continue
-        values[column.name], found = _marked(column, converted)
+        values[column.name], found = _marked(column, converted, words)
         marks.append(found)
         if strict and (problem := found.problem(first_row)):
             problems.append(problem)
     if problems:
-        shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" * (len(problems) > 5))
-        raise TableError(f"{source} does not fit the model: {shown}. Correct these columns.")
+        raise _does_not_fit(source, problems)
     return ConformedRows(pd.DataFrame(values), _unlike(marks, table.num_rows), tuple(marks))
+
+
+def _does_not_fit(source: str, problems: list[str]) -> TableError:
+    shown = "; ".join(problems[:5]) + (f"; and {len(problems) - 5} more" * (len(problems) > 5))
+    return TableError(f"{source} does not fit the model: {shown}. Correct these columns.")
 
 
 class _Marks(NamedTuple):
     """Which cells of a column are out of the ordinary; None where none can be.
+
+    ``words`` are those among numbers, by their place.
 
     **Shape**: (n,) each.
     """
@@ -335,12 +425,21 @@ class _Marks(NamedTuple):
     infinite: Bools | None = None
     absurd: Bools | None = None
     unseen: Bools | None = None
+    words: dict[int, str] = {}  # noqa: RUF012  no tuple changes it
 
     def marked(self, sort: str, rows: slice) -> int:
         mask: Bools | None = getattr(self, sort)
         return 0 if mask is None else int(np.count_nonzero(mask[rows]))
 
     def problem(self, first_row: int) -> str:
+        if self.words:
+            place, word = next(iter(self.words.items()))
+            rule = f"must hold {_KINDS.get(self.column.kind, ('', 'numbers'))[1]}"
+            more = f" and {len(self.words) - 1} more" if len(self.words) > 1 else ""
+            return (
+                f"column {quoted(self.column.name)} {rule}, got {quoted(word, limit=40)} in row "
+                f"{first_row + place:,}{more}"
+            )
         sorts = (
             (self.infinite, "must be finite"),
             (self.absurd, f"must lie near {self.column.low:g} to {self.column.high:g}"),
@@ -356,8 +455,11 @@ class _Marks(NamedTuple):
         return ""
 
 
-def _marked(column: Column, values: NDArray[Any]) -> tuple[NDArray[Any], _Marks]:
+def _marked(
+    column: Column, values: NDArray[Any], words: dict[int, str]
+) -> tuple[NDArray[Any], _Marks]:
     missing: Bools = pd.isna(values)
+    missing[list(words)] = False  # a word is told by itself
     if column.kind == "category":
         known = pd.Series(values).isin(column.categories).to_numpy()
         return values, _Marks(column, missing, unseen=~known & ~missing)
@@ -365,9 +467,9 @@ def _marked(column: Column, values: NDArray[Any]) -> tuple[NDArray[Any], _Marks]
     low, high = column.limits
     infinite = np.isinf(numbers)
     absurd = ((numbers < low) | (numbers > high)) & ~infinite
-    if values.dtype.kind == "f":
-        values = np.clip(values, low, high)
-    return values, _Marks(column, missing, infinite=infinite, absurd=absurd)
+    if values.dtype.kind == "f":  # an infinite value is missing, as in training
+        values = np.where(infinite, np.nan, np.clip(values, low, high))
+    return values, _Marks(column, missing, infinite=infinite, absurd=absurd, words=words)
 
 
 def _unlike(marks: list[_Marks], n_rows: int) -> Bools:
@@ -377,6 +479,7 @@ def _unlike(marks: list[_Marks], n_rows: int) -> Bools:
         for mask in (mark.infinite, mark.absurd):
             if mask is not None:
                 unlike |= mask
+        unlike[list(mark.words)] = True
         if mark.unseen is not None:
             all_unseen &= mark.unseen | mark.missing
             any_unseen |= mark.unseen

@@ -17,7 +17,7 @@ from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column
-from accord.tables.schema import Schema, conform
+from accord.tables.schema import Schema, as_numbers, conform_rows
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
@@ -115,7 +115,7 @@ class FurtherTraining:
         usable &= np.abs(y) <= _LARGEST_TARGET
         kept = np.flatnonzero(usable)
         first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
-        X = conform(batch.data, self._schema, source=batch.name, first_row=first).X
+        X = conform_rows(batch.data, self._schema, source=batch.name, first_row=first).X
         return TrainingData(
             X=X if len(kept) == len(X) else X.iloc[kept],
             y=y[kept],
@@ -288,16 +288,17 @@ def _targets(
 
 
 def number_column(
-    table: Table, role: str, name: str, *, written: CellFormat | None = None
+    table: Table, role: str, name: str, *, written: CellFormat | None = None, infinite: bool = False
 ) -> Floats:
     """A column that must hold numbers for its role; missing and infinite ones are NaN.
 
     Cells that can be read as they were ``written`` before are; others are found out anew.
+    Where ``infinite`` values mean something, as ends of intervals, they stay.
     """
     if written is not None:
         try:
             values = convert(table.data.column(name), written)
-            return np.where(np.isfinite(values), values, np.nan)
+            return values if infinite else np.where(np.isfinite(values), values, np.nan)
         except UnreadableCells:
             pass
     column = table.data.column(name)
@@ -316,7 +317,19 @@ def number_column(
             "Name a numeric column, or remove units and remarks from its cells."
         )
     values = convert(column, cells)
-    return np.where(np.isfinite(values), values, np.nan)
+    return values if infinite else np.where(np.isfinite(values), values, np.nan)
+
+
+def time_column(table: Table, name: str) -> Floats:
+    """A column that orders the rows: numbers, or dates in seconds since 1970; NaN for gaps."""
+    column = table.data.column(name)
+    cells = detect(column, decimal=table.decimal)
+    if cells is None or cells.kind == "category":
+        raise TableError(
+            f"time column {quoted(name)} must hold numbers or dates, got text such as "
+            f"{quoted(column[0].as_py(), limit=40)}. Name another column."
+        )
+    return as_numbers(convert(column, cells))
 
 
 def _least_like_a_number(column: pa.ChunkedArray) -> Any:

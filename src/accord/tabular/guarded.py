@@ -25,12 +25,11 @@ from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
     TableEncoder,
-    conform,
     prepare_training,
 )
 from accord.tabular.profile import TableProfile
 from accord.tabular.receipts import table_receipts
-from accord.tabular.rows import AnswersRows, Rows, as_table, named, with_roles
+from accord.tabular.rows import AnswersRows, Rows, conformed, named, with_roles
 
 _FEWEST_ROWS = 20
 # A category that no table has.
@@ -114,7 +113,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
 
         **Shape**: X (N, columns), y (N,), groups (N,).
         """
-        check_probability("coverage", self.coverage, strict=True)
+        check_probability("coverage", self.coverage, strict=True, remedy="Write 0.95 for 95 %.")
         target = self._checked_target(X, y)
         X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
         features = self._learn_encoding(X, target)
@@ -249,9 +248,8 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
 
     def _conformed(self, X: Any) -> tuple[pd.DataFrame, Bools]:
         """New rows as the encoder takes them, and which hold what none of the known rows held."""
-        schema = Schema.from_dict(self._schema)
-        table = as_table(X if isinstance(X, pd.DataFrame) else np.asarray(X))
-        frame, _, unlike = conform(table.data, schema, source=table.name)
+        rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+        frame, _, unlike = conformed(rows, Schema.from_dict(self._schema))
         return frame, unlike
 
     def _folds(self, X: Any, y: Floats, groups: ArrayLike | None, seed: int) -> list[Part]:

@@ -1,6 +1,7 @@
 """From a table to predictions that can be relied on: one estimator that does all of it."""
 
 from collections.abc import Mapping, Sequence
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, final
 
@@ -24,7 +25,6 @@ from accord.tables import (
     Conformed,
     Schema,
     check_columns,
-    conform,
     input_arrays,
 )
 from accord.tabular.assessment import Assessment, assessed_part
@@ -39,7 +39,7 @@ from accord.tabular.engines import (
 from accord.tabular.pictures import plot_table
 from accord.tabular.profile import TableProfile, remembered_rows, share_remembered
 from accord.tabular.receipts import table_receipts
-from accord.tabular.rows import AnswersRows, Array, Rows, as_table, notes_on_splits
+from accord.tabular.rows import AnswersRows, Array, Rows, as_table, conformed, notes_on_splits
 from accord.tabular.stream import SampledTable, all_rows
 from accord.work import Checkpoint, kept_in
 
@@ -364,9 +364,14 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
     def _check_settings(self) -> None:
         check_engine(self.get_params(deep=False))
-        check_probability("coverage", self.coverage, strict=True)
+        check_probability("coverage", self.coverage, strict=True, remedy="Write 0.95 for 95 %.")
         check_count("max_rows", self.max_rows, minimum=20)
         check_count("passes", self.passes, minimum=0)
+        if not isinstance(self.random_state, Integral | None):
+            raise TypeError(
+                "random_state must be a whole number or None, got a "
+                f"{type(self.random_state).__name__}. Draw a number from it first."
+            )
         for name in ("ignore", "use", "category"):
             value = getattr(self, name)
             if isinstance(value, str):
@@ -427,5 +432,4 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
     def _conformed(self, X: Rows) -> Conformed:
         check_is_fitted(self, "engine_")
-        table = as_table(X)
-        return conform(table.data, self.schema_, source=table.name)
+        return conformed(X, self.schema_)

@@ -3,8 +3,9 @@
 Roles are those of the target, its bounds and tolerance, of weights, groups and time.
 """
 
+import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, TypeAlias, TypeVar, overload
@@ -22,13 +23,18 @@ from accord.distributions import PARTS, Distribution
 from accord.splits import groups_of_copies
 from accord.tables import (
     ArrowFrame,
+    Conformed,
+    Schema,
+    Surprises,
     Suspect,
     Table,
     TableError,
     TableFile,
     TrainingData,
     absent_column,
+    conform,
     read_table,
+    time_column,
 )
 from accord.tabular.profile import as_floats
 
@@ -78,7 +84,7 @@ class AnswersRows(ABC):
         **Shape**: (N, 2). A frame gives a frame of its kind.
         """
         share = self.coverage if coverage is None else coverage
-        check_probability("coverage", share, strict=True)
+        check_probability("coverage", share, strict=True, remedy="Write 0.95 for 95 %.")
         return framed(X, np.asarray(self.predict_dist(X).interval(share)), ["lower", "upper"])
 
     @overload
@@ -138,7 +144,26 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
             f"rows must be a frame, an array or a file, got a {type(X).__name__}: a query that has "
             "not run. Call its method collect first."
         )
+    if hasattr(X, "toarray"):
+        raise TypeError(
+            f"rows must be a frame, an array or a file, got a sparse {type(X).__name__}. Call its "
+            "method toarray first."
+        )
+    if isinstance(X, Mapping) or (isinstance(X, list) and X and isinstance(X[0], Mapping)):
+        raise TypeError(
+            "rows must be a frame, an array or a file, got names with values. Make a frame of "
+            "them: pandas.DataFrame(...)."
+        )
     return read_table(named(np.asarray(X)), max_rows=max_rows)
+
+
+def conformed(X: Rows, schema: Schema) -> Conformed:
+    """Rows in a model's form, found by the names of their columns; words among numbers warn."""
+    table = as_table(X)
+    found = conform(table.data, schema, source=table.name)
+    for sentence in Surprises(words=found.surprises.words).sentences():
+        warnings.warn(sentence, UserWarning, stacklevel=4)
+    return found
 
 
 def named(X: NDArray[Any]) -> pd.DataFrame:
@@ -160,8 +185,8 @@ def with_roles(
     for role, value in given.items():
         if value is None:
             continue
-        if isinstance(value, str):
-            roles[role] = value
+        if isinstance(value, str | int):  # frames without names number their columns
+            roles[role] = str(value)
             continue
         values = np.asarray(value)
         if values.shape == (data.num_rows, 1):  # a frame or an array of one column
@@ -238,14 +263,7 @@ def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | Non
         return None
     if name in data.schema.names and data.X[name].dtype.kind != "O":
         return as_floats(data.X[[name]])[:, 0]
-    column = table.data.column(name).take(pa.array(data.places)).to_pandas()
-    moments = np.asarray(pd.to_numeric(column, errors="coerce"), dtype=np.float64)
-    if np.isnan(moments).all():
-        raise TableError(
-            f"time column {quoted(name)} must hold numbers or dates, got text such as "
-            f"{quoted(column.iloc[0], limit=40)}. Name another column."
-        )
-    return moments
+    return time_column(table, name)[data.places]
 
 
 def notes_on_splits(

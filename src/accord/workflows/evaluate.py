@@ -79,8 +79,8 @@ def evaluate_table(
         table: Rows with the columns of the training table, and the target.
         coverage: Share of the values that intervals should contain; the model's own unless given.
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
-        strict: Infinite and extreme values and unknown categories are refused; they are flagged
-            otherwise.
+        strict: Infinite and extreme values, words among numbers and unknown categories are refused;
+            they are flagged otherwise.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()

@@ -162,8 +162,8 @@ def monitor_table(
             has already are not counted again. None remembers nothing: the table is judged alone.
         label_rows: How many rows to name that should be labelled first.
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
-        strict: Infinite and extreme values and unknown categories are refused; they are flagged
-            otherwise.
+        strict: Infinite and extreme values, words among numbers and unknown categories are refused;
+            they are flagged otherwise.
         progress: Called with the share of the work that is done.
     """
     start = time.perf_counter()

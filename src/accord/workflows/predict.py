@@ -27,7 +27,7 @@ from accord.tables import (
     absent_column,
     as_file,
     check_columns,
-    conform,
+    conform_rows,
     open_table,
     refuse_unknown_suffix,
 )
@@ -89,7 +89,7 @@ def predict_table(
     *,
     output: str | Path,
     coverages: Sequence[float] = (),
-    id_column: str | None = None,
+    id_column: str | Sequence[str] | None = None,
     by_name: bool = False,
     strict: bool = False,
     explain: bool = False,
@@ -100,7 +100,7 @@ def predict_table(
 ) -> PredictResult:
     """Predict every row of a CSV or Parquet file, in order, into a CSV or Parquet file.
 
-    Columns: the id if one is named, mean, std, a lower and an upper bound per coverage (by default
+    Columns: the ids that are named, mean, std, a lower and an upper bound per coverage (by default
     the model's), noise, disagreement, distance, unusual. The output appears whole or not at all.
     Memory does not grow with the file.
 
@@ -109,10 +109,10 @@ def predict_table(
         table: The file to predict; ``-`` is standard input.
         output: The file to write; ``-`` is standard output.
         coverages: Shares of the values that intervals should contain; the model's own unless given.
-        id_column: A column that is copied to the output.
+        id_column: A column that is copied to the output, or several.
         by_name: Find columns by name: in any order, unexpected ones ignored. Else both are refused.
-        strict: Infinite and extreme values and unknown categories are refused; they are flagged
-            otherwise.
+        strict: Infinite and extreme values, words among numbers and unknown categories are refused;
+            they are flagged otherwise.
         explain: Adds columns that say where the width of each row comes from (those of
             :meth:`accord.explanation.Receipts.to_frame`).
         explain_row: A row number from 1, whose receipt is put into the result, in words.
@@ -129,8 +129,9 @@ def predict_table(
     model = load_model(model)
     schema, shares = model.schema_, tuple(coverages) or (model.coverage,)
     explained = _explanation_columns(model) if explain else []
-    names = _output_columns(shares, id_column, explained)
-    needed = schema.names + ([id_column] if id_column else [])
+    ids = (id_column,) if isinstance(id_column, str) else tuple(id_column or ())
+    names = _output_columns(shares, ids, explained)
+    needed = [*schema.names, *(name for name in ids if name not in schema.names)]
     rows, unusual, surprises = 0, 0, Surprises()
     receipt: str | None = None
     opened = open_table(
@@ -143,19 +144,20 @@ def predict_table(
         atomic_output(output, inputs=files, force=force) as part,
         TableWriter(part) as writer,
     ):
-        _check_stream(stream, schema, id_column, by_name)
+        _check_stream(stream, schema, ids, by_name)
         progress(0.0, "Predicting")
         asked = _Asked(schema, stream.name, shares, tuple(explained), explain_row, strict)
         for batch, answered in _answers(model, asked, stream.batches, workers_of(client)):
             answer = answered.columns
-            if id_column is not None:
-                answer = answer.add_column(0, id_column, batch.column(id_column))
+            for place, name in enumerate(ids):
+                answer = answer.add_column(place, name, batch.column(name))
             writer.write(answer)
             rows, unusual = rows + batch.num_rows, unusual + answered.n_unusual
             surprises, receipt = surprises + answered.odd, receipt or answered.receipt
             progress(stream.position(), "Predicting")
         if not rows:
             raise TableError(f"{stream.name} has column names but no rows. Nothing to predict.")
+        surprises.check(source=stream.name)
         if explain_row is not None and receipt is None:
             raise OptionError(
                 f"the row to explain must be one of 1 to {rows:,}, got {explain_row:,}. "
@@ -222,10 +224,11 @@ def _answers(
 def _answer(shared: tuple[TableRegressor, _Asked], batch: pa.Table, first_row: int) -> _Answered:
     """The predictions for one batch, whose first row has this number."""
     model, asked = shared
-    X, odd, unlike = conform(
+    rows = conform_rows(
         batch, asked.schema, source=asked.source, first_row=first_row, strict=asked.strict
     )
-    answer, flagged = _predict_batch(model, X, asked.coverages, unlike)
+    X, odd = rows.X, rows.surprises(first_row=first_row)
+    answer, flagged = _predict_batch(model, X, asked.coverages, rows.unlike)
     for name, values in _explained(model, X, asked.explained).items():
         answer = answer.append_column(name, pa.array(values))
     place = -1 if asked.explain_row is None else asked.explain_row - first_row
@@ -255,13 +258,12 @@ def _receipt(model: TableRegressor, X: pd.DataFrame, place: int, coverage: float
     return receipts.text(0)
 
 
-def _check_stream(
-    stream: TableStream, schema: Schema, id_column: str | None, by_name: bool
-) -> None:
+def _check_stream(stream: TableStream, schema: Schema, ids: Sequence[str], by_name: bool) -> None:
     present = list(stream.columns)
-    if id_column is not None and id_column not in present:
-        raise absent_column(id_column, present, role="id", source=stream.name)
-    others = [name for name in present if name != id_column or name in schema.names]
+    for name in ids:
+        if name not in present:
+            raise absent_column(name, present, role="id", source=stream.name)
+    others = [name for name in present if name not in ids or name in schema.names]
     check_columns(others, schema, source=stream.name, by_name=by_name)
 
 
@@ -294,7 +296,7 @@ def prediction_columns(
 
 
 def _output_columns(
-    coverages: Sequence[float], id_column: str | None, explained: Sequence[str]
+    coverages: Sequence[float], ids: Sequence[str], explained: Sequence[str]
 ) -> list[str]:
     bounds = [name for c in coverages for name in interval_names(c, alone=len(coverages) == 1)]
     if len(set(bounds)) < len(bounds):
@@ -302,11 +304,13 @@ def _output_columns(
             f"coverages must differ, got {listed(f'{c:g}' for c in coverages)}. Name each once."
         )
     names = ["mean", "std", *bounds, *PARTS, "unusual", *explained]
-    if id_column in names:
+    if taken := [name for name in ids if name in names]:
         raise OptionError(
-            f"the id column must not be called like a prediction, got '{id_column}'. Rename it."
+            f"the id column must not be called like a prediction, got '{taken[0]}'. Rename it."
         )
-    return ([id_column] if id_column else []) + names
+    if len(set(ids)) < len(ids):
+        raise OptionError(f"id columns must differ, got {listed(ids)}. Name each once.")
+    return [*ids, *names]
 
 
 def interval_names(coverage: float, *, alone: bool) -> tuple[str, str]:

@@ -186,12 +186,18 @@ def _rule(rule: str | Rule | DatasetRule) -> Rule | DatasetRule:
 
 
 def _columns(source: Table, roles: dict[str, str]) -> tuple[dict[str, Floats], Indices]:
-    """The columns as numbers, rows with gaps left out, and the row numbers of the others."""
+    """The columns as numbers, rows with gaps left out, and the row numbers of the others.
+
+    An interval without an end is one that contains everything on that side, and no gap.
+    """
     names = source.data.column_names
     for role, name in roles.items():
         if name not in names:
             raise absent_column(name, names, role=role, source=source.name)
-    columns = {role: number_column(source, role, name) for role, name in roles.items()}
+    columns = {
+        role: number_column(source, role, name, infinite=role in ("lower", "upper"))
+        for role, name in roles.items()
+    }
     whole = ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
     if whole.sum() < _MINIMUM_ROWS:
         raise TableError(

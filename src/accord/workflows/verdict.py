@@ -185,8 +185,8 @@ class Use:
 
     def _beside(self) -> str:
         """How much narrower than a linear model's, where that is worth a word."""
-        saved = 1 - self.mean_width / self.linear if self.linear else 0.0
-        return f", {percent(saved, 0)} narrower than with a linear one" if saved > _EXCESS else ""
+        ratio = self.mean_width / self.linear if self.linear else 1.0
+        return f", {_saved(ratio)} narrower than with a linear one" if 1 - ratio > _EXCESS else ""
 
     def sentence(self, target: str) -> str:
         linear = f", with a linear model {number(self.linear)}" if self.linear else ""
