@@ -28,6 +28,27 @@ def test_help_imports_nothing_heavy() -> None:
     assert found.stdout.strip() == "[]"
 
 
+def test_a_prediction_imports_nothing_that_it_does_not_need(
+    model_file: Path, houses: pd.DataFrame, tmp_path: Path
+) -> None:
+    houses.head(1).to_csv(tmp_path / "one.csv", index=False)
+    code = (
+        "import sys; from accord.cli import application\n"
+        "try: application(sys.argv[1:])\n"
+        "except SystemExit as end: assert not end.code\n"
+        "idle = {'rich', 'matplotlib', 'jinja2', 'dask', 'distributed', 'pyarrow.dataset',\n"
+        "        'sklearn.pipeline', 'sklearn.ensemble', 'sklearn.neighbors', 'sklearn.cluster',\n"
+        "        'sklearn.gaussian_process', 'sklearn.linear_model', 'sklearn.model_selection',\n"
+        "        'torch._dynamo', 'torch._inductor', 'torch.onnx'}\n"
+        "print(sorted(idle & set(sys.modules)))"
+    )
+    asked = ["predict", str(model_file), str(tmp_path / "one.csv"), "-o", str(tmp_path / "o.csv")]
+    found = subprocess.run(
+        [sys.executable, "-c", code, *asked, "-q"], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.splitlines()[-1] == "[]"
+
+
 @pytest.fixture
 def big_table(houses: pd.DataFrame, tmp_path: Path) -> Path:
     path = tmp_path / "big.csv"

@@ -19,6 +19,11 @@ def outlying(n: int, d: int) -> Rows:
     return RNG.normal(size=(n, d)) * np.where(np.arange(n) % 20 == 0, 1e3, 1.0)[:, None]
 
 
+def with_kinds(n: int, d: int) -> Rows:
+    """Numbers beside three switches, which no number outweighs."""
+    return np.hstack([RNG.normal(size=(n, d)), 9.0 * RNG.integers(0, 2, size=(n, 3))])
+
+
 CASES: dict[str, Callable[[], tuple[Rows, Rows, int]]] = {
     "plain": lambda: (RNG.normal(size=(3000, 10)), RNG.normal(size=(700, 10)), 5),
     "one feature": lambda: (RNG.normal(size=(2000, 1)), RNG.normal(size=(300, 1)), 6),
@@ -30,6 +35,9 @@ CASES: dict[str, Callable[[], tuple[Rows, Rows, int]]] = {
     "outlying references": lambda: (outlying(900, 6), RNG.normal(size=(100, 6)), 5),
     "far away": lambda: (RNG.normal(size=(900, 6)), 1e5 * RNG.normal(size=(100, 6)), 5),
     "some far away": lambda: (RNG.normal(size=(900, 6)), 1e3 * outlying(100, 6), 5),
+    "kinds": lambda: (with_kinds(4000, 6), with_kinds(600, 6), 5),
+    "rows between kinds": lambda: (with_kinds(4000, 6), 0.5 * with_kinds(600, 6), 5),
+    "rows beyond kinds": lambda: (with_kinds(4000, 2), 20 * RNG.normal(size=(600, 5)), 5),
     # single precision cannot tell any of these apart
     "crowded": lambda: (
         500 + 1e-5 * RNG.normal(size=(900, 6)),
@@ -58,6 +66,16 @@ def test_of_equal_rows_the_first_are_found() -> None:
     same = np.all(references[:50, None] == references[None], axis=2)
     np.testing.assert_array_equal(found, [np.flatnonzero(row)[:5] for row in same])
     assert np.all(distances == 0)
+
+
+def test_of_rows_as_near_of_several_kinds_the_first_are_found() -> None:
+    kind = RNG.integers(0, 2, 3000)
+    references = np.stack([np.where(kind, 9.0, -9.0), RNG.integers(0, 4, 3000)], axis=1)
+    distances, found = NearestRows(references).query(np.tile([0.0, 2.0], (600, 1)), 6)
+    first = np.flatnonzero(references[:, 1] == 2)[:6]
+    np.testing.assert_array_equal(found, np.tile(first, (600, 1)))
+    assert len(set(kind[found[0]])) == 2
+    assert np.all(distances == 9)
 
 
 def test_infinitely_far_is_as_near_to_any_row() -> None:

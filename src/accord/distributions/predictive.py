@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_chec
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from sklearn.pipeline import Pipeline
 from torch import Tensor
 
 from accord._types import Floats
@@ -107,6 +106,8 @@ def predictive_of(model: Any, X: Any) -> Distribution:
     if hasattr(model, "predict_dist"):
         dist: Distribution = model.predict_dist(X)
         return dist
+    from sklearn.pipeline import Pipeline  # brings a terminal's progress bars along
+
     if isinstance(model, Pipeline):
         inner = model[:-1].transform(X) if len(model) > 1 else X
         return predictive_of(model[-1], inner)

@@ -10,7 +10,6 @@ import pandas as pd
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.pipeline import Pipeline
 from sklearn.utils import Tags, _safe_indexing, column_or_1d
 from sklearn.utils.validation import check_is_fitted
 
@@ -349,6 +348,8 @@ def _predicted(model: Any, X: Any) -> Floats:
 
 
 def _last(model: Any) -> Any:
+    from sklearn.pipeline import Pipeline  # brings a terminal's progress bars along
+
     return model[-1] if isinstance(model, Pipeline) else model
 
 

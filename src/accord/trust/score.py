@@ -5,7 +5,6 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 import torch
 from sklearn.base import BaseEstimator
-from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
 from accord._checks import check_choice, check_probability
@@ -164,6 +163,8 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
 
     def _features(self, X: Any) -> Any:
         """Features as the last step of a pipeline sees them."""
+        from sklearn.pipeline import Pipeline
+
         if isinstance(self.model, Pipeline) and len(self.model) > 1:
             return self.model[:-1].transform(X)
         return X
@@ -193,6 +194,8 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
 
 def _bare(model: Any) -> Any:
     """The fitted model without the tolerance that it smooths its predictions by, if it has one."""
+    from sklearn.pipeline import Pipeline  # brings a terminal's progress bars along
+
     if isinstance(model, Pipeline):
         return Pipeline([*model.steps[:-1], (model.steps[-1][0], _bare(model[-1]))])
     return model.without_tolerance() if hasattr(model, "without_tolerance") else model

@@ -6,28 +6,43 @@ least values, and those of few coarse groups, take one pass over the products; t
 coarse ones is the value of a reference, and k − 1 others are no farther. So whatever is farther
 than that by more than the rounding error is none of the k nearest. What is left, hardly more than k
 references, is measured again by differences in double precision.
+
+References of different kinds, such as categories, lie apart: they are cells, each in a box. A row
+is compared with those of its own cell first, and then with cells whose box is not too far away.
 """
 
+from functools import cached_property
 from typing import final
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from scipy.spatial.distance import cdist
 
 from accord._processes import threads_for
 from accord._types import Bools, Floats, Indices
 
-_GROUP = 16
+Singles = NDArray[np.float32]
+
+_GROUP = 8
 _COARSE_GROUPS = 40
-# Products that are held at a time: 4 MB.
-_PRODUCTS = 2**20
-_MOST_ROWS = 256
+# Products that are held at a time: 2 MB, which the processor reads again sooner than memory.
+_PRODUCTS = 2**19
+_MOST_ROWS = 512
+# Rows whose candidates are measured together: calls cost more than the work on a few.
+_TOGETHER = 4096
 # Differences, or distances pair by pair, that are held at a time.
 _CELLS = 2**20
 # Of rows farther out than so many times the farthest reference, single precision says little.
 _FAR = 1e3
 # Larger than any product, and what fills up the last group.
 _LARGEST, _NONE = 1e36, 1e38
+# A cell has at least so many references, and the gap to the next one is at least as wide as a
+# typical distance to this neighbour, that of so many references: else both would be searched.
+_CELL_ROWS = 256
+# So few rows are sooner compared with all references than sorted by their cells.
+_WORTH_CELLS = 512
+_TYPICAL_NEIGHBOR, _TYPICAL_ROWS = 5, 16
 
 
 @final
@@ -42,17 +57,14 @@ class NearestRows:
     """
 
     def __init__(self, references: Floats) -> None:
-        n, d = references.shape
         self._references = references
-        self._groups = _COARSE_GROUPS * max(1, -(-n // (_GROUP * _COARSE_GROUPS)))
-        lengths = np.square(references).sum(axis=1)
-        self._farthest = float(np.sqrt(lengths.max()))
-        table = np.zeros((_GROUP * self._groups, d + 1), np.float32)
-        table[n:, d] = _NONE
+        self._farthest = float(np.sqrt(np.square(references).sum(axis=1).max()))
         self._searchable = self._farthest < 1e15
-        if self._searchable:
-            table[:n, :d], table[:n, d] = -2 * references, lengths
-        self._table = torch.from_numpy(table)
+        self._whole = _Cells(references, [np.arange(len(references))])
+
+    @cached_property
+    def _parted(self) -> "_Cells":
+        return _Cells(self._references, _apart(self._references))
 
     def query(self, rows: Floats, k: int) -> tuple[Floats, Indices]:
         """Distances to the k nearest references, in ascending order, and which these are.
@@ -64,15 +76,12 @@ class NearestRows:
         usable = self._searchable and k <= _COARSE_GROUPS
         near = (lengths <= _FAR * self._farthest) & usable
         distances, found = np.empty((len(rows), k)), np.empty((len(rows), k), np.intp)
-        step = int(np.clip(_PRODUCTS // len(self._table) // 16 * 16, 16, _MOST_ROWS))
         own = np.flatnonzero(near)
-        # the same memory for every block: fresh pages take as long as the products
-        space = torch.empty(len(self._table) * min(step, len(own)))
-        with threads_for(self._table.numel() * step):
-            for start in range(0, len(own), step):
-                part = own[start : start + step]
-                block = rows[part], lengths[part], space[: len(self._table) * len(part)]
-                distances[part], found[part] = self._by_products(*block, k)
+        cells = self._parted if len(own) >= _WORTH_CELLS else self._whole
+        for start in range(0, len(own), _TOGETHER):
+            part = own[start : start + _TOGETHER]
+            which, row = cells.candidates(rows[part], lengths[part], k)
+            distances[part], found[part] = self._sorted(rows[part], which, row, k)
         far = np.flatnonzero(~near)
         step = max(1, _CELLS // len(self._references))
         for start in range(0, len(far), step):
@@ -86,59 +95,25 @@ class NearestRows:
         order = np.argsort(distances, axis=1, kind="stable")[:, :k]
         return np.take_along_axis(distances, order, axis=1), order
 
-    def _by_products(
-        self, rows: Floats, lengths: Floats, space: torch.Tensor, k: int
-    ) -> tuple[Floats, Indices]:
-        n, d = rows.shape
-        columns = np.ones((d + 1, n), np.float32)
-        columns[:d] = rows.T
-        out = space.view(len(self._table), n)
-        products = torch.mm(self._table, torch.from_numpy(columns), out=out).numpy()
-        least = np.minimum.reduce(products.reshape(_GROUP, self._groups, n), axis=0)
-        coarse = np.minimum.reduce(least.reshape(-1, _COARSE_GROUPS, n), axis=0)
-        bound = np.partition(coarse.T, k - 1, axis=1)[:, k - 1].astype(np.float64)
-        limit = self._limit(bound, lengths, d)
-        which, row = self._up_to(products, least <= limit, limit)
-        return self._sorted(rows, row, which, k)
-
-    def _limit(self, bound: Floats, lengths: Floats, d: int) -> Floats:
-        """The largest product that one of the k nearest can have where one has this ``bound``.
-
-        A sum of d + 1 products in single precision, of rounded factors, is off by at most
-        (d + 4) u (‖a‖² + 2 ‖a‖ ‖x‖). Neither the nearest references nor those behind the bound
-        are longer than ‖x‖ + r, r their distance. Twice that error, and as much again for the
-        error of r itself.
-        """
-        r = np.sqrt(np.maximum(bound + np.square(lengths), 0.0))
-        error = (d + 4) * _unit() * (lengths + r) * (3 * lengths + r)
-        limit = np.minimum(bound + 4 * error, _LARGEST).astype(np.float32)
-        return np.nextafter(limit, np.float32(np.inf))
-
-    def _up_to(self, products: Floats, groups: Bools, limit: Floats) -> tuple[Indices, Indices]:
-        """References with products up to their row's limit, which some groups have, and the rows.
-
-        **Shape**: products (R', n), groups (G, n), limit (n,) → (C,) each.
-        """
-        n = len(limit)
-        hit = np.flatnonzero(groups)
-        steps = self._groups * n * np.arange(_GROUP)
-        places = steps[:, None] + hit
-        inside = np.flatnonzero(products.take(places) <= limit[hit % n])
-        which, row = np.divmod(places.ravel()[inside], n)
-        return which, row
-
-    def _sorted(self, rows: Floats, row: Indices, which: Indices, k: int) -> tuple[Floats, Indices]:
+    def _sorted(self, rows: Floats, which: Indices, row: Indices, k: int) -> tuple[Floats, Indices]:
         """The k nearest of every row's candidates, by differences."""
-        # which is ascending: of references at the same distance, the first come first
-        order = np.argsort(row.astype(np.int16), kind="stable")
-        row, which = row[order], which[order]
+        # of references at the same distance, the first come first
+        key = row * len(self._references) + which
+        key.sort()
+        row, which = np.divmod(key, len(self._references))
+        squares = self._squares(rows, row, which)
         count = np.bincount(row, minlength=len(rows))
         start = np.cumsum(count) - count
         place = np.arange(len(row)) - start[row]
-        table = np.full((len(rows), count.max()), np.inf)
-        squares = self._squares(rows, row, which)
-        table[row, place] = squares
-        best = start[:, None] + np.argsort(table, axis=1, kind="stable")[:, :k]
+        most = int(count.max())
+        best = np.empty((len(rows), k), np.intp)
+        step = max(1, _CELLS // most)
+        for begin in range(0, len(rows), step):
+            own = slice(begin, begin + step)
+            table = np.full((len(best[own]), most), np.inf)
+            inside = slice(start[begin], start[begin] + int(count[own].sum()))
+            table[row[inside] - begin, place[inside]] = squares[inside]
+            best[own] = start[own, None] + np.argsort(table, axis=1, kind="stable")[:, :k]
         return np.sqrt(squares[best]), which[best]
 
     def _squares(self, rows: Floats, row: Indices, which: Indices) -> Floats:
@@ -152,6 +127,162 @@ class NearestRows:
         return squares
 
 
+@final
+class _Cell:
+    """Some of the references, as the factor of a product."""
+
+    def __init__(self, references: Floats, places: Indices) -> None:
+        n, d = references.shape
+        self._places = places
+        self._groups = _COARSE_GROUPS * max(1, -(-n // (_GROUP * _COARSE_GROUPS)))
+        table = np.zeros((_GROUP * self._groups, d + 1), np.float32)
+        table[n:, d] = _NONE
+        with np.errstate(over="ignore"):  # then it is not searched
+            table[:n, :d], table[:n, d] = -2 * references, np.square(references).sum(axis=1)
+        self._table = torch.from_numpy(table)
+
+    def search(
+        self, columns: Singles, lengths: Floats, limit: Singles, k: int
+    ) -> tuple[Indices, Indices, Singles]:
+        """Candidates, their rows, and the largest product that any of the k nearest can have.
+
+        ``limit`` is what is known of the latter before.
+
+        **Shape**: columns (d + 1, n), lengths and limit (n,) → (C,), (C,) and (n,).
+        """
+        n = columns.shape[1]
+        step = int(np.clip(_PRODUCTS // len(self._table) // 16 * 16, 16, _MOST_ROWS))
+        limit, found = limit.copy(), []
+        # the same memory for every block: fresh pages take as long as the products
+        space = torch.empty(len(self._table) * min(step, n))
+        with threads_for(self._table.numel() * step):
+            for start in range(0, n, step):
+                own = slice(start, min(n, start + step))
+                block = torch.from_numpy(columns[:, own])
+                out = space[: len(self._table) * block.shape[1]].view(len(self._table), -1)
+                products = torch.mm(self._table, block, out=out).numpy()
+                which, row = self._up_to(products, lengths[own], limit[own], k)
+                found.append((which, row + start))
+        which, row = (np.concatenate(part) for part in zip(*found, strict=True))
+        return self._places[which], row, limit
+
+    def _up_to(
+        self, products: Singles, lengths: Floats, limit: Singles, k: int
+    ) -> tuple[Indices, Indices]:
+        """Places of products up to their row's limit, which is lowered to what is found here.
+
+        **Shape**: products (R', n), lengths and limit (n,) → (C,) each.
+        """
+        d, n = self._table.shape[1] - 1, len(limit)
+        least = np.minimum.reduce(products.reshape(_GROUP, self._groups, n), axis=0)
+        coarse = np.minimum.reduce(least.reshape(-1, _COARSE_GROUPS, n), axis=0)
+        bound = np.partition(coarse.T, k - 1, axis=1)[:, k - 1].astype(np.float64)
+        np.minimum(limit, _largest_product(bound, lengths, d), out=limit)
+        hit = np.flatnonzero(least <= limit)
+        places = (self._groups * n * np.arange(_GROUP))[:, None] + hit
+        inside = np.flatnonzero(products.take(places) <= limit[hit % n])
+        which, row = np.divmod(places.ravel()[inside], n)
+        return which, row
+
+
+def _largest_product(bound: Floats, lengths: Floats, d: int) -> Singles:
+    """The largest product that one of the k nearest can have where one has this ``bound``.
+
+    A sum of d + 1 products in single precision, of rounded factors, is off by at most
+    (d + 4) u (‖a‖² + 2 ‖a‖ ‖x‖). Neither the nearest references nor those behind the bound
+    are longer than ‖x‖ + r, r their distance. Twice that error, and as much again for the
+    error of r itself.
+    """
+    r = np.sqrt(np.maximum(bound + np.square(lengths), 0.0))
+    error = (d + 4) * _unit() * (lengths + r) * (3 * lengths + r)
+    limit = np.minimum(bound + 4 * error, _LARGEST).astype(np.float32)
+    return np.nextafter(limit, np.float32(np.inf))
+
+
 def _unit() -> float:
     """Rounding of a product: that of float32, unless torch was told to be quicker."""
     return 2.0**-24 if torch.get_float32_matmul_precision() == "highest" else 2.0**-8
+
+
+# --- cells -------------------------------------------------------------------------------------
+
+
+@final
+class _Cells:
+    """References in parts, each in a box."""
+
+    def __init__(self, references: Floats, places: list[Indices]) -> None:
+        self._cells = [_Cell(references[own], own) for own in places]
+        self._low = np.array([references[own].min(axis=0) for own in places])
+        self._high = np.array([references[own].max(axis=0) for own in places])
+        # features in which some boxes lie apart
+        self._telling = np.flatnonzero((self._low[:, None] > self._high).any(axis=(0, 1)))
+
+    def candidates(self, rows: Floats, lengths: Floats, k: int) -> tuple[Indices, Indices]:
+        """References that may be among the k nearest, and the rows that they may be near to.
+
+        **Shape**: → (C,) each.
+        """
+        n, d = rows.shape
+        columns = np.ones((d + 1, n), np.float32)
+        columns[:d] = rows.T
+        apart = self._squares(rows)
+        home = apart.argmin(axis=0)
+        apart -= np.square(lengths)  # as products are
+        limit = np.full(n, np.inf, np.float32)
+        found = []
+        for at_home in (True, False):
+            for number, cell in enumerate(self._cells):
+                own = np.flatnonzero(((home == number) == at_home) & (apart[number] <= limit))
+                if not len(own):
+                    continue
+                which, row, limit[own] = cell.search(columns[:, own], lengths[own], limit[own], k)
+                found.append((which, own[row]))
+        which, row = (np.concatenate(part) for part in zip(*found, strict=True))
+        return which, row
+
+    def _squares(self, rows: Floats) -> Floats:
+        """The least square of a row's distance to any place in each box.
+
+        **Shape**: rows (n, d) → (cells, n).
+        """
+        found = np.zeros((len(self._cells), len(rows)))
+        for feature in self._telling:
+            x = rows[:, feature]
+            for cell, (low, high) in enumerate(
+                zip(self._low[:, feature], self._high[:, feature], strict=True)
+            ):
+                found[cell] += np.square(np.maximum(np.maximum(low - x, x - high), 0.0))
+        return found
+
+
+def _apart(references: Floats) -> list[Indices]:
+    """Places of the references, in parts between which there are wide gaps in some feature."""
+    if len(references) < 2 * _CELL_ROWS:
+        return [np.arange(len(references))]
+    few = references[:: -(-len(references) // _TYPICAL_ROWS)]
+    apart = np.partition(cdist(few, references), _TYPICAL_NEIGHBOR, axis=1)
+    wide = float(np.median(apart[:, _TYPICAL_NEIGHBOR]))
+    waiting, found = [np.arange(len(references))], []
+    while waiting:
+        own = waiting.pop()
+        left = _left_of_gap(references[own], wide)
+        if left is None:
+            found.append(own)
+        else:
+            waiting += [own[left], own[~left]]
+    return found
+
+
+def _left_of_gap(rows: Floats, wide: float) -> Bools | None:
+    """Which rows lie on one side of the gap that parts them most evenly; None without a gap."""
+    n = len(rows)
+    if n < 2 * _CELL_ROWS:
+        return None
+    ranked = np.sort(rows, axis=0)
+    gaps = np.diff(ranked, axis=0)[_CELL_ROWS - 1 : n - _CELL_ROWS]
+    at, feature = np.nonzero(gaps >= max(wide, np.finfo(np.float64).tiny))
+    if not len(at):
+        return None
+    best = np.abs(at + _CELL_ROWS - n / 2).argmin()
+    return np.asarray(rows[:, feature[best]] <= ranked[at[best] + _CELL_ROWS - 1, feature[best]])
