@@ -7,6 +7,7 @@ import pytest
 from accord._files import OptionError
 from accord.tables import TableError
 from accord.workflows import FitResult, evaluate_table
+from accord.workflows.explain import unused_columns
 
 
 def fresh(n: int, *, seed: int, shift: float = 0.0) -> pd.DataFrame:
@@ -33,6 +34,19 @@ def test_larger_houses_are_noticed(fitted: FitResult) -> None:
     result = evaluate_table(fitted.model, fresh(300, seed=5, shift=150.0))
     assert result.unusual.mean() > 0.3
     assert result.unusual_rows[0].peculiar[0][0] == "area"
+
+
+def test_a_column_that_no_model_looks_at_is_no_reason(
+    fitted: FitResult, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, noise = fitted.model, "<script>alert(1)</script>"
+    rows = fresh(2, seed=5, shift=250.0).assign(**{noise: 99.0})
+    assert {name for name, _ in model.profile_.peculiarities(rows)[0]} >= {"area", noise}
+    place = model.encoder_.feature_names().index(noise)
+    monkeypatch.setattr(model.engine_, "left_out_", np.array([place]))
+    assert unused_columns(model) == [noise]
+    peculiar = model.profile_.peculiarities(rows, unused=unused_columns(model))
+    assert [name for name, _ in peculiar[0]] == ["area"]
 
 
 def test_the_training_table_itself_is_no_test(fitted: FitResult, houses: pd.DataFrame) -> None:

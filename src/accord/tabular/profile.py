@@ -1,5 +1,6 @@
 """What is kept of a training table, so that later rows can be compared with it."""
 
+from collections.abc import Collection
 from typing import Any, final
 
 import numpy as np
@@ -71,13 +72,15 @@ class TableProfile:
         return np.where(missing, gaps, deviation)
 
     def peculiarities(
-        self, X: pd.DataFrame, *, limit: int = 3
+        self, X: pd.DataFrame, *, unused: Collection[str] = (), limit: int = 3
     ) -> list[tuple[tuple[str, str], ...]]:
         """For each row, the columns in which it stands out most, and its value there.
 
+        Columns that are ``unused`` are no reason for anything.
+
         **Shape**: X (n, d).
         """
-        deviation = self.deviations(X)
+        deviation = np.where([name in unused for name in self.names], 0.0, self.deviations(X))
         found = []
         for row, line in enumerate(deviation):
             order = np.argsort(-line, kind="stable")[:limit]

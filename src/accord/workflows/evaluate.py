@@ -113,7 +113,7 @@ def evaluate_table(
         verdict=evaluation_verdict(found, use, target=schema.target, seen=seen),
         found=found,
         use=use,
-        unusual_rows=most_unusual(found, X, distance=distances, usual=model.profile_),
+        unusual_rows=most_unusual(found, X, distance=distances, model=model),
         unusual=unusual,
         distances=distances,
         warnings=(*notes, *source.notes, *surprises.sentences()),

@@ -1,5 +1,6 @@
 """What each column does to predictions, and which rows are unlike the others."""
 
+from collections import Counter
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -11,7 +12,7 @@ from accord._files import printable
 from accord._progress import Progress, silent
 from accord._types import Floats
 from accord.distributions import Distribution
-from accord.tabular import Assessment, TableProfile, as_floats
+from accord.tabular import Assessment, TableRegressor, as_floats
 
 Predict = Callable[[pd.DataFrame], Distribution]
 
@@ -108,15 +109,14 @@ def most_unusual(
     X: pd.DataFrame,
     *,
     distance: Floats,
-    usual: TableProfile,
-    shown: int = _SHOWN_ROWS,
+    model: TableRegressor,
 ) -> tuple[UnusualRow, ...]:
     """The judged rows furthest from the training rows, with what is peculiar about each.
 
     **Shape**: X (n, d), the judged rows; distance (n,).
     """
-    order = np.argsort(-distance, kind="stable")[:shown]
-    peculiar = usual.peculiarities(X.iloc[order])
+    order = np.argsort(-distance, kind="stable")[:_SHOWN_ROWS]
+    peculiar = model.profile_.peculiarities(X.iloc[order], unused=unused_columns(model))
     return tuple(
         UnusualRow(
             row=int(judged.rows[line]),
@@ -128,6 +128,20 @@ def most_unusual(
         )
         for line, words in zip(order, peculiar, strict=True)
     )
+
+
+def used_shares(model: TableRegressor) -> Counter[str]:
+    """Of each column's features, the share that the models look at; a plain engine at all."""
+    sources = model.encoder_.feature_names()
+    left_out = set(getattr(model.engine_, "left_out_", ()))
+    every = Counter(sources)
+    kept = Counter(source for place, source in enumerate(sources) if place not in left_out)
+    return Counter({name: kept[name] / n for name, n in every.items()})
+
+
+def unused_columns(model: TableRegressor) -> list[str]:
+    """Columns that no model looks at."""
+    return [name for name, share in used_shares(model).items() if share == 0]
 
 
 def _change(moved: ArrayLike, before: Floats, *, copies: int) -> float:

@@ -1,6 +1,5 @@
 """What a fit finds in its table: columns, leaks, held-out rows, and other levels of coverage."""
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +17,7 @@ from accord.portfolio import HeldOut
 from accord.splits import groups_of_copies
 from accord.tables import ONE_HOT_CATEGORIES, Column, TrainingData
 from accord.tabular import Assessment, TableRegressor, as_floats, cell_text, held_out_receipts
+from accord.workflows.explain import used_shares
 from accord.workflows.verdict import marginal_width
 
 # Rows and columns that are searched for leaks.
@@ -194,15 +194,6 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
         )
         for decision in model.training_.decisions
     ]
-
-
-def used_shares(model: TableRegressor) -> Counter[str]:
-    """Of each column's features, the share that the models look at; a plain engine at all."""
-    sources = model.encoder_.feature_names()
-    left_out = set(getattr(model.engine_, "left_out_", ()))
-    every = Counter(sources)
-    kept = Counter(source for place, source in enumerate(sources) if place not in left_out)
-    return Counter({name: kept[name] / n for name, n in every.items()})
 
 
 def _done(column: Column, missing: int, share: float) -> str:

@@ -23,7 +23,13 @@ from accord.tabular import (
     held_out_places,
     partial_dependence,
 )
-from accord.workflows.explain import FeatureEffect, UnusualRow, feature_effects, most_unusual
+from accord.workflows.explain import (
+    FeatureEffect,
+    UnusualRow,
+    feature_effects,
+    most_unusual,
+    unused_columns,
+)
 from accord.workflows.findings import (
     DescribedColumn,
     JudgedRow,
@@ -34,7 +40,6 @@ from accord.workflows.findings import (
     find_leaks,
     level_curve,
     listed_rows,
-    used_shares,
     widest_rows,
 )
 from accord.workflows.methods import engine_for, method_named
@@ -277,7 +282,7 @@ def _explained(model: TableRegressor, *, seed: int, start: float, progress: Prog
         feature_effects(
             lambda X: model.engine_.predict_dist(model.transform(X)),
             model.training_.X,
-            unused=[name for name, share in used_shares(model).items() if share == 0],
+            unused=unused_columns(model),
             random_state=seed,
             progress=lambda share, what="": progress(0.8 * share, what),
         )
@@ -333,7 +338,7 @@ def _most_unusual(model: TableRegressor) -> tuple[UnusualRow, ...]:
         model.shifted_,
         model.training_.X.iloc[places],
         distance=_distances(model)[places],
-        usual=model.profile_,
+        model=model,
     )
 
 

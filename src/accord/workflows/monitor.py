@@ -39,6 +39,7 @@ from accord.tabular import (
 )
 from accord.workflows.drift import Drift, measure_drift
 from accord.workflows.evaluate import alike_rows, answers
+from accord.workflows.explain import unused_columns
 from accord.workflows.history import ALARM, History, MonitoredTable, coverage_verdict
 from accord.workflows.predict import load_model
 from accord.workflows.verdict import MOSTLY_SEEN, TRAINED_ON, Verdict
@@ -307,7 +308,8 @@ class _Rows:
         gain = np.hypot(self.column("disagreement"), self.column("distance"))
         order = np.argsort(-gain, kind="stable")
         order = order[~self.labelled[order]][:limit]
-        peculiar = model.profile_.peculiarities(self.X.iloc[order]) if len(order) else []
+        rows, unused = self.X.iloc[order], unused_columns(model)
+        peculiar = model.profile_.peculiarities(rows, unused=unused) if len(order) else []
         names = ("mean", "lower", "upper", *PARTS)
         return tuple(
             RowToLabel(
