@@ -51,7 +51,7 @@ def speed(folder: Path, n: int) -> None:
     from accord.portfolio.recipes import recipes_for
     from accord.portfolio.streamed import FoldedStream
     from accord.portfolio.targets import TargetScale
-    from accord.tables import TableEncoder, prepare_training, read_table
+    from accord.tables import prepare_training, read_table
     from accord.tabular.stream import SampledTable, all_rows
 
     torch.set_num_threads(1)
@@ -59,12 +59,11 @@ def speed(folder: Path, n: int) -> None:
     write(path, n)
     table = read_table(path, max_rows=SAMPLE)
     data = prepare_training(table, target="y")
-    encoder = TableEncoder(data.schema, random_state=0)
-    x = encoder.fit_transform(data.X, data.y)
+    sample = SampledTable(table, data, {"target": "y"}, passes=1)
+    x = sample.features
     rows = TrainingTable.of(x, data.y, np.ones(len(x)), {})
     parts = held_out_parts(x, data.y, rows.measured, seed=0)
     scale = TargetScale.of(data.y)
-    sample = SampledTable(table, data, {"target": "y"}, encoder, x, passes=1)
     begun = time.process_time()
     with all_rows(sample, None, silent) as (more, _):
         assert more is not None

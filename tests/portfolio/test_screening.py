@@ -58,9 +58,21 @@ def test_few_rows_decide_nothing(n: int) -> None:
 def test_a_column_that_is_left_out_changes_no_prediction() -> None:
     """Neither mean nor width, however far the column moves."""
     x, y = columns_and_target()
-    model = PortfolioRegressor(effort="quick", random_state=0).fit(x, y)
     moved = x.copy()
+    model = PortfolioRegressor(effort="quick", random_state=0).fit(x, y)
+    assert np.array_equal(x, moved)  # rows of a caller are not written to
     moved[:, model.left_out_] += 1e6
     assert len(model.left_out_) >= 2
     assert np.array_equal(model.predict_interval(x, 0.9), model.predict_interval(moved, 0.9))
     assert any("left out" in note for note in model.notes_)
+
+
+def test_rows_are_written_to_only_if_they_may_be() -> None:
+    x, y = columns_and_target()
+    before, idle = x.copy(), np.array([False, False, True, True, False, False])
+    table = TrainingTable(x, y, np.ones(len(y)), np.ones(len(y), bool))
+    copied = table.without(idle)
+    assert np.array_equal(x, before)
+    assert np.array_equal(copied.x, np.where(idle, np.median(before, axis=0), before))
+    assert np.array_equal(table.without(idle, overwrite=True).x, copied.x)
+    assert np.array_equal(x, copied.x)

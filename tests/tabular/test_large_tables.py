@@ -21,7 +21,7 @@ from accord.portfolio.models import NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
 from accord.portfolio.streamed import FoldedStream
 from accord.portfolio.units import PortfolioUnits
-from accord.tables import TableEncoder, TableError, prepare_training, read_table
+from accord.tables import TableError, prepare_training, read_table
 from accord.tabular import stream
 
 SMALL = NetworkRecipe(
@@ -246,9 +246,7 @@ def sampled_table(path: Path, roles: dict[str, str]) -> stream.SampledTable:
     sample = read_table(path, max_rows=SAMPLE)
     columns = {f"{role}_column": name for role, name in roles.items() if role != "target"}
     data = prepare_training(sample, target="y", **columns)
-    encoder = TableEncoder(data.schema, random_state=0)
-    features = encoder.fit_transform(data.X, data.y)
-    return stream.SampledTable(sample, data, roles, encoder, features, data.tolerance)
+    return stream.SampledTable(sample, data, roles, data.tolerance)
 
 
 @pytest.mark.usefixtures("one_recipe")

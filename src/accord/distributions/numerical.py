@@ -170,12 +170,12 @@ def _newton_step(
     height = torch.exp(-0.5 * reached * reached) / _SQRT_2PI
     trial = x - error * height / density
     inside = (trial > low) & (trial < high)
-    following = trial
-    if not bool(inside.all()):
-        following = torch.where(inside, trial, _between(low, high))
     # an answer takes its last step too, which squares its error
     near = inside & ((trial - x).abs() <= _SHORT * std) & (apart <= _NEAR * tail)
     done = near | (apart <= _NEWTON_TOLERANCE * tail)
+    following = trial
+    if not bool((inside | done).all()):
+        following = torch.where(inside, trial, _between(low, high))
     kept = torch.where(near, trial, x)
     return done, [torch.where(done, kept, following), low, high, sign, tail, score, std]
 

@@ -74,9 +74,14 @@ class TrainingTable:
         """log of one scaled unit, per which densities are compared, whatever targets are in."""
         return math.log(TargetScale.of(self.y[self.measured]).scale)
 
-    def without(self, columns: Bools) -> "TrainingTable":
-        """The same with some columns constant: no model and no distance looks at those, (d,)."""
-        return replace(self, x=np.where(columns, np.median(self.x, axis=0), self.x))
+    def without(self, columns: Bools, *, overwrite: bool = False) -> "TrainingTable":
+        """The same with some columns constant: no model and no distance looks at those, (d,).
+
+        With ``overwrite``, the rows themselves are changed, of which there is no copy then.
+        """
+        x = self.x if overwrite else self.x.copy()
+        x[:, columns] = np.median(self.x[:, columns], axis=0)
+        return replace(self, x=x)
 
     def scaled(self, scale: TargetScale) -> ScaledRows:
         more: dict[str, Floats] = {}

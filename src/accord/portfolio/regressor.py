@@ -156,6 +156,7 @@ class PortfolioRegressor(DistributionalRegressor):
         y_upper: ArrayLike | None = None,
         blanks: Sequence[Blank] = (),
         more: MoreRows | None = None,
+        overwrite_X: bool = False,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
         client: "Client | None" = None,
@@ -175,6 +176,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 rows must be is learnt.
             more: All rows of a table of which these are a sample; networks of the blend are trained
                 further on them, and used if that makes held-out rows more likely.
+            overwrite_X: Whether X may be changed: where columns do not matter, that saves a copy.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
@@ -195,7 +197,7 @@ class PortfolioRegressor(DistributionalRegressor):
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
-            table = self._screened(table, parts, seed)
+            table = self._screened(table, parts, seed, overwrite=overwrite_X)
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
             )
@@ -266,7 +268,9 @@ class PortfolioRegressor(DistributionalRegressor):
             self._note(f"The target comes in steps of {step}: it is known to half a step.")
         return table
 
-    def _screened(self, table: TrainingTable, parts: Sequence[Part], seed: int) -> TrainingTable:
+    def _screened(
+        self, table: TrainingTable, parts: Sequence[Part], seed: int, *, overwrite: bool
+    ) -> TrainingTable:
         """The table without the columns that do not matter; sets ``left_out_``."""
         idle = np.zeros(table.x.shape[1], bool)
         if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
@@ -278,7 +282,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 f"{len(self.left_out_)} of {len(idle)} {words} left out: held-out rows are "
                 "predicted as well without."
             )
-        return table.without(idle) if idle.any() else table
+        return table.without(idle, overwrite=overwrite) if idle.any() else table
 
     def _jobs(self, n: int) -> int | None:
         """The processes that are worth their start on n rows."""

@@ -142,6 +142,11 @@ def read_table(source: TableSource | ArrowFrame, *, max_rows: int | None = None)
     return table
 
 
+def give_back_memory() -> None:
+    """Return to the system what Arrow has freed but keeps for itself: more than a table takes."""
+    pa.default_memory_pool().release_unused()
+
+
 def as_file(source: str | Path | TableFile) -> TableFile:
     """A file of which nothing more may be known than where it is."""
     return source if isinstance(source, TableFile) else TableFile(source)

@@ -25,6 +25,7 @@ from accord.tables import (
     Conformed,
     Schema,
     check_columns,
+    give_back_memory,
     input_arrays,
 )
 from accord.tabular.assessment import Assessment, assessed_part
@@ -188,6 +189,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             passes=self.passes if self.engine is None else 0,
         )
         del X  # a file that was read is not needed twice in memory
+        give_back_memory()
         self._schema, self.encoder_ = sample.data.schema.to_dict(), sample.encoder
         self.bounds_, bound_notes = bounds_for(self.bounds, sample.data, self.engine)
         work = (_READ_AGAIN if sample.passes else _READ, _TRAIN, _JUDGE)
@@ -379,7 +381,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
 
     def _train(self, sample: SampledTable, progress: Progress, **for_portfolio: Any) -> None:
         data = sample.data
-        for_portfolio["blanks"] = self.encoder_.blanks()
+        # features are of no use to anybody afterwards
+        for_portfolio |= {"blanks": self.encoder_.blanks(), "overwrite_X": True}
         self.engine_ = make_engine(
             self.engine,
             effort=self.effort,

@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, final
 
@@ -58,17 +59,15 @@ KeysOf = Callable[[Table, TrainingData], Keys]
 class SampledTable:
     """A table, or a sample of one, with all that was decided on it: how to read the rest.
 
-    ``roles`` are the columns of the target and of what is known of it, ``features`` what the
-    encoder makes of the rows. Of each row, where there is one: its ``tolerance``, the number of the
-    rows that are held out ``together`` with it, and its moment in time. ``passes`` is how often the
-    whole file is to be trained on; if not at all, the table may be without its cells.
+    ``roles`` are the columns of the target and of what is known of it. Of each row, where there is
+    one: its ``tolerance``, the number of the rows that are held out ``together`` with it, and its
+    moment in time. ``passes`` is how often the whole file is to be trained on; if not at all, the
+    table may be without its cells.
     """
 
     table: Table
     data: TrainingData
     roles: dict[str, str]
-    encoder: TableEncoder
-    features: Floats
     tolerance: Floats | None = None
     together: Indices | None = None
     moments: Floats | None = None
@@ -91,7 +90,7 @@ class SampledTable:
         max_rows: int | None = None,
         passes: int = 0,
     ) -> Self:
-        """Read rows, with what is ``given`` of each (values, or names of columns), and encode them.
+        """Read rows, with what is ``given`` of each (values, or names of columns).
 
         The other arguments are those of :class:`accord.TableRegressor`.
         """
@@ -106,15 +105,11 @@ class SampledTable:
             category=category,
         )
         data = with_note_on_groups(table, data, group)
-        encoder = TableEncoder(data.schema, random_state=0)
-        features = np.asarray(encoder.fit_transform(data.X, data.y), dtype=np.float64)
         passes = 0 if table.origin is None else passes
         return cls(
             table if passes else table.without_cells(),
             data,
             roles,
-            encoder,
-            features,
             tolerance=tolerance_for(tolerance, data),
             together=held_together(table, data, group=group, time=time),
             moments=order_of(table, data, time),
@@ -122,6 +117,22 @@ class SampledTable:
             time=time,
             passes=passes,
         )
+
+    @property
+    def encoder(self) -> TableEncoder:
+        """What makes features of the rows."""
+        return self._encoded[0]
+
+    @property
+    def features(self) -> Floats:
+        """The features of the rows, (N, features)."""
+        return self._encoded[1]
+
+    @cached_property
+    def _encoded(self) -> tuple[TableEncoder, Floats]:
+        """Made when it is asked for, so that whoever read the table can forget its cells before."""
+        encoder = TableEncoder(self.data.schema, random_state=0)
+        return encoder, np.asarray(encoder.fit_transform(self.data.X, self.data.y), np.float64)
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:
