@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from accord._files import quoted
@@ -166,6 +167,8 @@ def infer_column(
     distinct = pd.unique(values[~missing])
     if len(distinct) == 1 and not missing.any():
         shown = quoted(_cell(distinct[0]), limit=30)
+        if len(pc.unique(cells)) > 1 and found.kind == "number" and abs(distinct[0]) > 2**53:
+            return Inferred(None, "its numbers differ only beyond 15 digits", nothing)
         return Inferred(None, f"constant ({shown} in every row)", nothing)
     if not insist and found.kind == "number" and _is_row_number(name, values):
         return Inferred(None, "it only counts the rows", values, can_be_used=True)

@@ -320,10 +320,13 @@ def number_column(
     return values if infinite else np.where(np.isfinite(values), values, np.nan)
 
 
-def time_column(table: Table, name: str) -> Floats:
-    """A column that orders the rows: numbers, or dates in seconds since 1970; NaN for gaps."""
-    column = table.data.column(name)
-    cells = detect(column, decimal=table.decimal)
+def time_column(table: Table, name: str, *, sample: Table | None = None) -> Floats:
+    """A column that orders the rows: numbers, or dates in seconds since 1970; NaN for gaps.
+
+    The cells of a batch are read as those of the ``sample``.
+    """
+    column, known = table.data.column(name), sample or table
+    cells = detect(known.data.column(name), decimal=known.decimal)
     if cells is None or cells.kind == "category":
         raise TableError(
             f"time column {quoted(name)} must hold numbers or dates, got text such as "

@@ -34,6 +34,7 @@ from accord.tables import (
     read_again,
     sample_note,
     suspects,
+    with_gaps,
 )
 from accord.tabular.answers import Rows
 from accord.tabular.engines import tolerance_for
@@ -273,7 +274,7 @@ class _Kin:
 def _keys_of(sample: SampledTable) -> KeysOf | None:
     group, time = sample.group, sample.time
     if time is not None:
-        return lambda table, data: np.asarray(order_of(table, data, time))
+        return lambda table, data: np.asarray(order_of(table, data, time, sample=sample.table))
     if group is not None:
         return lambda table, data: _group_keys(table, data, group)
     hashes = row_hashes(sample.data.X, sample.data.y)
@@ -284,7 +285,7 @@ def _keys_of(sample: SampledTable) -> KeysOf | None:
 
 def _group_keys(table: Table, data: TrainingData, group: str) -> Keys:
     """A hash of the group of each row; one without a group has that of its own number."""
-    column = table.data.column(group).take(pa.array(data.places))
+    column = with_gaps(table.data.column(group).take(pa.array(data.places)))
     names = pc.cast(column, pa.string()).to_pandas()
     hashes = np.asarray(pd.util.hash_array(names.to_numpy(dtype=object)))
     return np.where(names.isna(), np.uint64(2**63) + data.rows.astype(np.uint64), hashes)
