@@ -191,7 +191,7 @@ def _assemble(
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
     found = choose_features(table, data, rows, given, ignore, use, category)
-    notes = [*table.notes, *_remarks(table, given.values())]
+    notes = [*table.notes, *_names_in_doubt(table), *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
@@ -209,6 +209,25 @@ def _assemble(
         lower=_of_rows(lower, kept),
         upper=_of_rows(upper, kept),
     )
+
+
+def _names_in_doubt(table: Table) -> list[str]:
+    """That a file may have no line of names, where they are numbers that do not count columns."""
+    names = table.data.column_names
+    counted = [str(place) for place in range(len(names) + 1)]
+    if names in (counted[:-1], counted[1:]) or not all(map(_is_number, names)):
+        return []
+    return [
+        f"The names of the columns are numbers ({listed(names, limit=3)}). If they are the first "
+        "row, add a line with names above it."
+    ]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
 
 
 def _of_rows(values: Floats | None, rows: NDArray[np.intp]) -> Floats | None:
