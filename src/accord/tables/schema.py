@@ -231,15 +231,16 @@ class Words:
         first = min(self, other, key=lambda words: words.row)
         return replace(first, count=self.count + other.count)
 
-    def sentence(self, name: str) -> str:
-        """What is done about them."""
+    def sentence(self, name: str, *, flagged: bool = True) -> str:
+        """What is done about them; in training no row is flagged."""
         one, several = _KINDS.get(self.kind, ("number", "numbers"))
         what = f"is no {one}" if self.count == 1 else f"are no {several}"
         first = "" if self.count == 1 else "first "
+        rows = f", and {'its row' if self.count == 1 else 'the rows'} as unusual"
         return (
             f"{count(self.count, 'value')} in {quoted(name)} {what} ({first}"
-            f"{quoted(self.word, limit=40)} in row {self.row:,}): taken as missing, and "
-            f"{'its row' if self.count == 1 else 'the rows'} as unusual."
+            f"{quoted(self.word, limit=40)} in row {self.row:,}): taken as missing"
+            f"{rows if flagged else ''}."
         )
 
 

@@ -17,7 +17,7 @@ from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column
-from accord.tables.schema import Schema, as_numbers, conform_rows
+from accord.tables.schema import Schema, Surprises, as_numbers, conform_rows
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
@@ -98,11 +98,18 @@ class FurtherTraining:
         self._schema = data.schema
         self._given = {_BOUNDS.get(role, role): name for role, name in roles.items()}
         self._written = {name: _cells(sample, name) for name in self._given.values()}
+        self._surprises = Surprises()
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
         return [*self._schema.names, *self._written]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was found in the batches so far that the sample did not have."""
+        words = self._surprises.words
+        return [found.sentence(name, flagged=False) for name, found in words.items()]
 
     def __call__(self, batch: Table) -> TrainingData:
         """The rows of a batch that have a target, or bounds on it."""
@@ -115,7 +122,9 @@ class FurtherTraining:
         usable &= np.abs(y) <= _LARGEST_TARGET
         kept = np.flatnonzero(usable)
         first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
-        X = conform_rows(batch.data, self._schema, source=batch.name, first_row=first).X
+        conformed = conform_rows(batch.data, self._schema, source=batch.name, first_row=first)
+        self._surprises += conformed.surprises(first_row=first)
+        X = conformed.X
         return TrainingData(
             X=X if len(kept) == len(X) else X.iloc[kept],
             y=y[kept],

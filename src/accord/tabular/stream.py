@@ -173,6 +173,7 @@ def all_rows(
                 yield None, (*notes, note)
                 return
             rows.write(_blocks(sample, records, progress), seed=_SEED)
+            notes = (*notes, *records.notes)
         said = sample_note(origin.n_rows, sample.table.numbers)
         more = MoreRows(rows, rows.n_rows, key, sample.passes)
         yield more, tuple(note for note in notes if note not in said)
@@ -221,6 +222,10 @@ class _Recorder:
         self.dtype = record_type(sample.features.shape[1], known)
         named = {name for name in (sample.group, sample.time) if name is not None}
         self.columns = [*dict.fromkeys([*self._read.columns, *sorted(named)])]
+
+    @property
+    def notes(self) -> list[str]:
+        return self._read.notes
 
     def __call__(self, batch: Table) -> tuple[NDArray[np.int64], Records]:
         data = self._read(batch)
