@@ -528,3 +528,32 @@ def test_what_orders_rows_is_read_as_any_column(cells: list[str]) -> None:
     later, earlier, gap = time_column(table, "when")
     assert later > earlier
     assert np.isnan(gap)
+
+
+def test_numbers_that_differ_beyond_their_digits_are_not_called_constant(
+    frame: pd.DataFrame,
+) -> None:
+    data = prepared(frame.assign(account=[str(2**60 + place) for place in range(len(frame))]))
+    assert "Column 'account' is not used: its numbers differ only beyond 15 digits." in data.notes
+
+
+def test_a_batch_is_ordered_as_the_sample_was_read() -> None:
+    sample = read_table(pd.DataFrame({"when": ["25/12/2024", "01/02/2024"]}))
+    batch = read_table(pd.DataFrame({"when": ["01/02/2024", "02/01/2024"]}))
+    february, january = time_column(batch, "when", sample=sample)
+    assert february > january
+
+
+@pytest.mark.parametrize(
+    ("names", "doubted"),
+    [
+        (["5.1", "3.5", "1.4"], True),
+        (["0", "1", "2"], False),
+        (["1", "2", "3"], False),
+        (["400.5", "401.0", "moisture"], False),  # a spectrum
+    ],
+)
+def test_a_first_row_in_place_of_names_is_suspected(names: list[str], doubted: bool) -> None:
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=names)
+    notes = prepare_training(read_table(frame), target=names[-1]).notes
+    assert any("add a line with names" in note for note in notes) == doubted

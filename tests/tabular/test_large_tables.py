@@ -255,13 +255,25 @@ def test_a_cell_that_the_sample_does_not_explain_is_named(tmp_path: Path) -> Non
     path = tmp_path / "t.csv"
     frame.to_csv(path, index=False)
     free = sorted(set(range(1, N + 1)) - set(read_table(path, max_rows=SAMPLE).numbers))[1_000]
-    for column, cell in (("a", "broken"), ("y", "unknown")):
+    for column, cell in (("a", "1 or 2"), ("y", "unknown")):
         bad = frame.copy()
         bad.loc[free - 1, column] = cell
         bad.to_csv(path, index=False)
         with pytest.raises(TableError, match=rf"'{column}'.* row {free:,}.*--passes 0"):
             fitted(path)
         fitted(path, passes=0)
+
+
+@pytest.mark.usefixtures("one_recipe")
+def test_a_word_that_the_sample_does_not_have_is_a_gap(tmp_path: Path) -> None:
+    frame = table()[["a", "b", "y"]].astype(object)
+    path = tmp_path / "t.csv"
+    frame.to_csv(path, index=False)
+    free = sorted(set(range(1, N + 1)) - set(read_table(path, max_rows=SAMPLE).numbers))[1_000]
+    frame.loc[free - 1, "a"] = "broken"
+    frame.to_csv(path, index=False)
+    note = f"1 value in 'a' is no number ('broken' in row {free:,}): taken as missing."
+    assert note in fitted(path).notes_
 
 
 @pytest.mark.usefixtures("one_recipe")

@@ -211,13 +211,17 @@ def test_groups_are_held_out_together() -> None:
         quick(group="person").fit(frame.assign(person="one"), "y")
 
 
-def test_rows_without_a_group_are_pointed_out() -> None:
+@pytest.mark.parametrize("as_file", [False, True], ids=["frame", "file"])
+def test_rows_without_a_group_are_pointed_out(as_file: bool, tmp_path: Path) -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"x": rng.normal(size=60), "who": np.repeat(list("abcdef"), 10)})
     frame["y"] = frame["x"] + 0.1 * rng.normal(size=60)
     frame.loc[[3, 40], "who"] = None
-    model = quick(group="who", time_budget=1e-3).fit(frame, "y")
+    frame.to_csv(tmp_path / "table.csv", index=False)
+    rows = tmp_path / "table.csv" if as_file else frame
+    model = quick(group="who", time_budget=1e-3).fit(rows, "y")
     assert "2 rows without a value of 'who': each is held out alone." in model.notes_
+    assert model.held_out_.alike[3] != model.held_out_.alike[40]
 
 
 def test_time_orders_what_is_held_out() -> None:

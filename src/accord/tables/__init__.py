@@ -1,6 +1,6 @@
 """Tables in and out: CSV and Parquet files, column types, and numbers for networks."""
 
-from accord.tables.cells import CellFormat, CellKind, DecimalMark
+from accord.tables.cells import CellFormat, CellKind, DecimalMark, with_gaps
 from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder
 from accord.tables.features import Decision, Suspect, suspects
@@ -92,4 +92,5 @@ __all__ = [
     "state_unlike",
     "suspects",
     "time_column",
+    "with_gaps",
 ]

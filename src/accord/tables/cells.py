@@ -159,6 +159,15 @@ def cleaned(column: pa.ChunkedArray, also_missing: tuple[str, ...] = ()) -> pa.C
     return pc.if_else(missing, pa.scalar(None, pa.string()), text)
 
 
+def with_gaps(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Names as they are, but for texts that say "missing": they are nulls.
+
+    >>> with_gaps(pa.chunked_array([["p1", " p1 ", "", "NA"]])).to_pylist()
+    ['p1', 'p1', None, None]
+    """
+    return cleaned(column) if is_text(column.type) else column
+
+
 # --- conversion --------------------------------------------------------------------------------
 
 

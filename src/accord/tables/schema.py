@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from accord._files import quoted
@@ -30,6 +31,7 @@ _IDENTIFIER_VALUES = 50
 # A value this many ranges of the training values away from them is no measurement.
 _ABSURD_RANGES = 100.0
 # What the cells of a column are, one and several; numbers where nothing else is said.
+_NUMBERS = ("number", "numbers")
 _KINDS: dict[CellKind, tuple[str, str]] = {
     "boolean": ("true or false", "true or false"),
     "time": ("time of day", "times of day"),
@@ -166,6 +168,8 @@ def infer_column(
     distinct = pd.unique(values[~missing])
     if len(distinct) == 1 and not missing.any():
         shown = quoted(_cell(distinct[0]), limit=30)
+        if len(pc.unique(cells)) > 1 and found.kind == "number" and abs(distinct[0]) > 2**53:
+            return Inferred(None, "its numbers differ only beyond 15 digits", nothing)
         return Inferred(None, f"constant ({shown} in every row)", nothing)
     if not insist and found.kind == "number" and _is_row_number(name, values):
         return Inferred(None, "it only counts the rows", values, can_be_used=True)
@@ -228,15 +232,23 @@ class Words:
         first = min(self, other, key=lambda words: words.row)
         return replace(first, count=self.count + other.count)
 
-    def sentence(self, name: str) -> str:
-        """What is done about them."""
-        one, several = _KINDS.get(self.kind, ("number", "numbers"))
+    def problem(self, name: str) -> str:
+        """Why they are refused, where they are."""
+        kind = _KINDS.get(self.kind, _NUMBERS)[1]
+        more = f" and {self.count - 1} more" if self.count > 1 else ""
+        word = quoted(self.word, limit=40)
+        return f"column {quoted(name)} must hold {kind}, got {word} in row {self.row:,}{more}"
+
+    def sentence(self, name: str, *, flagged: bool = True) -> str:
+        """What is done about them; in training no row is flagged."""
+        one, several = _KINDS.get(self.kind, _NUMBERS)
         what = f"is no {one}" if self.count == 1 else f"are no {several}"
         first = "" if self.count == 1 else "first "
+        rows = f", and {'its row' if self.count == 1 else 'the rows'} as unusual"
         return (
             f"{count(self.count, 'value')} in {quoted(name)} {what} ({first}"
-            f"{quoted(self.word, limit=40)} in row {self.row:,}): taken as missing, and "
-            f"{'its row' if self.count == 1 else 'the rows'} as unusual."
+            f"{quoted(self.word, limit=40)} in row {self.row:,}): taken as missing"
+            f"{rows if flagged else ''}."
         )
 
 
@@ -270,9 +282,7 @@ class Surprises:
     def check(self, *, source: str) -> "Surprises":
         """Refuse columns that hold nothing but words: they are not those of training."""
         problems = [
-            f"column {quoted(name)} must hold {_KINDS.get(words.kind, ('', 'numbers'))[1]}, got "
-            f"{quoted(words.word, limit=40)} in row {words.row:,}"
-            + (f" and {words.count - 1} more" if words.count > 1 else "")
+            words.problem(name)
             for name, words in self.words.items()
             if words.count + self.missing.get(name, 0) == self.rows
         ]
@@ -352,12 +362,11 @@ class ConformedRows:
             sort: {mark.column.name: n for mark in self.marks if (n := mark.marked(sort, rows))}
             for sort in ("missing", "infinite", "absurd", "unseen")
         }
-        words = {}
-        for mark in self.marks:
-            places = [place for place in mark.words if start <= place < end]
-            if places:
-                row, word = first_row + places[0] - start, mark.words[places[0]]
-                words[mark.column.name] = Words(mark.column.kind, len(places), word, row)
+        words = {
+            mark.column.name: found
+            for mark in self.marks
+            if (found := mark.found_words(range(start, end), first_row))
+        }
         return Surprises(**counts, words=words, rows=end - start)
 
 
@@ -431,15 +440,17 @@ class _Marks(NamedTuple):
         mask: Bools | None = getattr(self, sort)
         return 0 if mask is None else int(np.count_nonzero(mask[rows]))
 
+    def found_words(self, rows: range, first_row: int) -> Words | None:
+        """The words of some rows, the first of which has this number."""
+        places = [place for place in self.words if place in rows]
+        if not places:
+            return None
+        row, word = first_row + places[0] - rows.start, self.words[places[0]]
+        return Words(self.column.kind, len(places), word, row)
+
     def problem(self, first_row: int) -> str:
-        if self.words:
-            place, word = next(iter(self.words.items()))
-            rule = f"must hold {_KINDS.get(self.column.kind, ('', 'numbers'))[1]}"
-            more = f" and {len(self.words) - 1} more" if len(self.words) > 1 else ""
-            return (
-                f"column {quoted(self.column.name)} {rule}, got {quoted(word, limit=40)} in row "
-                f"{first_row + place:,}{more}"
-            )
+        if words := self.found_words(range(len(self.missing)), first_row):
+            return words.problem(self.column.name)
         sorts = (
             (self.infinite, "must be finite"),
             (self.absurd, f"must lie near {self.column.low:g} to {self.column.high:g}"),

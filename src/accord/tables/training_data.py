@@ -17,7 +17,7 @@ from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column
-from accord.tables.schema import Schema, as_numbers, conform_rows
+from accord.tables.schema import Schema, Surprises, as_numbers, conform_rows
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
@@ -98,11 +98,18 @@ class FurtherTraining:
         self._schema = data.schema
         self._given = {_BOUNDS.get(role, role): name for role, name in roles.items()}
         self._written = {name: _cells(sample, name) for name in self._given.values()}
+        self._surprises = Surprises()
 
     @property
     def columns(self) -> list[str]:
         """The columns that are read."""
         return [*self._schema.names, *self._written]
+
+    @property
+    def notes(self) -> list[str]:
+        """What was found in the batches so far that the sample did not have."""
+        words = self._surprises.words
+        return [found.sentence(name, flagged=False) for name, found in words.items()]
 
     def __call__(self, batch: Table) -> TrainingData:
         """The rows of a batch that have a target, or bounds on it."""
@@ -115,7 +122,9 @@ class FurtherTraining:
         usable &= np.abs(y) <= _LARGEST_TARGET
         kept = np.flatnonzero(usable)
         first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
-        X = conform_rows(batch.data, self._schema, source=batch.name, first_row=first).X
+        conformed = conform_rows(batch.data, self._schema, source=batch.name, first_row=first)
+        self._surprises += conformed.surprises(first_row=first)
+        X = conformed.X
         return TrainingData(
             X=X if len(kept) == len(X) else X.iloc[kept],
             y=y[kept],
@@ -191,7 +200,7 @@ def _assemble(
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
     found = choose_features(table, data, rows, given, ignore, use, category)
-    notes = [*table.notes, *_remarks(table, given.values())]
+    notes = [*table.notes, *_names_in_doubt(table), *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
@@ -209,6 +218,25 @@ def _assemble(
         lower=_of_rows(lower, kept),
         upper=_of_rows(upper, kept),
     )
+
+
+def _names_in_doubt(table: Table) -> list[str]:
+    """That a file may have no line of names, where they are numbers that do not count columns."""
+    names = table.data.column_names
+    counted = [str(place) for place in range(len(names) + 1)]
+    if names in (counted[:-1], counted[1:]) or not all(map(_is_number, names)):
+        return []
+    return [
+        f"The names of the columns are numbers ({listed(names, limit=3)}). If they are the first "
+        "row, add a line with names above it."
+    ]
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return bool(np.isfinite(float(text)))
+    except ValueError:
+        return False
 
 
 def _of_rows(values: Floats | None, rows: NDArray[np.intp]) -> Floats | None:
@@ -320,10 +348,13 @@ def number_column(
     return values if infinite else np.where(np.isfinite(values), values, np.nan)
 
 
-def time_column(table: Table, name: str) -> Floats:
-    """A column that orders the rows: numbers, or dates in seconds since 1970; NaN for gaps."""
-    column = table.data.column(name)
-    cells = detect(column, decimal=table.decimal)
+def time_column(table: Table, name: str, *, sample: Table | None = None) -> Floats:
+    """A column that orders the rows: numbers, or dates in seconds since 1970; NaN for gaps.
+
+    The cells of a batch are read as those of the ``sample``.
+    """
+    column, known = table.data.column(name), sample or table
+    cells = detect(known.data.column(name), decimal=known.decimal)
     if cells is None or cells.kind == "category":
         raise TableError(
             f"time column {quoted(name)} must hold numbers or dates, got text such as "

@@ -35,6 +35,7 @@ from accord.tables import (
     conform,
     read_table,
     time_column,
+    with_gaps,
 )
 from accord.tabular.profile import as_floats
 
@@ -221,7 +222,7 @@ def groups_of(table: Table, places: NDArray[np.intp], name: str) -> NDArray[np.i
 
     A row without a group is a group of its own.
     """
-    column = table.data.column(name).take(pa.array(places)).to_pandas()
+    column = with_gaps(table.data.column(name).take(pa.array(places))).to_pandas()
     codes, _ = pd.factorize(column)
     alone = codes < 0
     codes[alone] = codes.max() + 1 + np.arange(alone.sum())
@@ -249,7 +250,7 @@ def with_note_on_groups(table: Table, data: TrainingData, group: str | None) -> 
     """The data, with a sentence on rows that have no group, if there are any."""
     if group is None:
         return data
-    alone = table.data.column(group).take(pa.array(data.places)).null_count
+    alone = with_gaps(table.data.column(group).take(pa.array(data.places))).null_count
     if not alone:
         return data
     own = "it is held out alone" if alone == 1 else "each is held out alone"
@@ -257,13 +258,15 @@ def with_note_on_groups(table: Table, data: TrainingData, group: str | None) -> 
     return replace(data, notes=(*data.notes, note))
 
 
-def order_of(table: Table, data: TrainingData, name: str | None) -> Floats | None:
-    """The moment of each row, as a number."""
+def order_of(
+    table: Table, data: TrainingData, name: str | None, *, sample: Table | None = None
+) -> Floats | None:
+    """The moment of each row, as a number; read as in ``sample``, where the table is a batch."""
     if name is None:
         return None
     if name in data.schema.names and data.X[name].dtype.kind != "O":
         return as_floats(data.X[[name]])[:, 0]
-    return time_column(table, name)[data.places]
+    return time_column(table, name, sample=sample)[data.places]
 
 
 def notes_on_splits(

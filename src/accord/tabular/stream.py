@@ -35,6 +35,7 @@ from accord.tables import (
     read_again,
     sample_note,
     suspects,
+    with_gaps,
 )
 from accord.tabular.engines import tolerance_for
 from accord.tabular.rows import (
@@ -183,6 +184,7 @@ def all_rows(
                 yield None, (*notes, note)
                 return
             rows.write(_blocks(sample, records, progress), seed=_SEED)
+            notes = (*notes, *records.notes)
         said = sample_note(origin.n_rows, sample.table.numbers)
         more = MoreRows(rows, rows.n_rows, key, sample.passes)
         yield more, tuple(note for note in notes if note not in said)
@@ -231,6 +233,10 @@ class _Recorder:
         self.dtype = record_type(sample.features.shape[1], known)
         named = {name for name in (sample.group, sample.time) if name is not None}
         self.columns = [*dict.fromkeys([*self._read.columns, *sorted(named)])]
+
+    @property
+    def notes(self) -> list[str]:
+        return self._read.notes
 
     def __call__(self, batch: Table) -> tuple[NDArray[np.int64], Records]:
         data = self._read(batch)
@@ -284,7 +290,7 @@ class _Kin:
 def _keys_of(sample: SampledTable) -> KeysOf | None:
     group, time = sample.group, sample.time
     if time is not None:
-        return lambda table, data: np.asarray(order_of(table, data, time))
+        return lambda table, data: np.asarray(order_of(table, data, time, sample=sample.table))
     if group is not None:
         return lambda table, data: _group_keys(table, data, group)
     hashes = row_hashes(sample.data.X, sample.data.y)
@@ -295,7 +301,7 @@ def _keys_of(sample: SampledTable) -> KeysOf | None:
 
 def _group_keys(table: Table, data: TrainingData, group: str) -> Keys:
     """A hash of the group of each row; one without a group has that of its own number."""
-    column = table.data.column(group).take(pa.array(data.places))
+    column = with_gaps(table.data.column(group).take(pa.array(data.places)))
     names = pc.cast(column, pa.string()).to_pandas()
     hashes = np.asarray(pd.util.hash_array(names.to_numpy(dtype=object)))
     return np.where(names.isna(), np.uint64(2**63) + data.rows.astype(np.uint64), hashes)
