@@ -6,6 +6,7 @@ import pytest
 
 from accord._files import OptionError
 from accord.tables import TableError
+from accord.tabular import TableProfile
 from accord.workflows import FitResult, evaluate_table
 from accord.workflows.explain import unused_columns
 
@@ -47,6 +48,15 @@ def test_a_column_that_no_model_looks_at_is_no_reason(
     assert unused_columns(model) == [noise]
     peculiar = model.profile_.peculiarities(rows, unused=unused_columns(model))
     assert [name for name, _ in peculiar[0]] == ["area"]
+
+
+def test_one_of_two_common_values_is_not_peculiar() -> None:
+    switch = np.repeat([1.0, 2.0], [53, 47])
+    table = pd.DataFrame({"switch": switch, "size": np.linspace(0, 1, 100)})
+    rows = pd.DataFrame({"switch": [2.0, 3.0], "size": [0.9, 4.0]})
+    found = TableProfile(table).peculiarities(rows)
+    assert found[0] == ()
+    assert [name for name, _ in found[1]] == ["size", "switch"]
 
 
 def test_the_training_table_itself_is_no_test(fitted: FitResult, houses: pd.DataFrame) -> None:

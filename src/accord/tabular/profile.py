@@ -67,7 +67,11 @@ class TableProfile:
         spread = (high - low) / 2
         whole = np.ptp(self.quantiles[numeric], axis=1) / 4
         spread = np.where(spread > 0, spread, np.where(whole > 0, whole, 1.0))
-        deviation[:, numeric] = np.abs(as_floats(X.iloc[:, numeric]) - middle) / spread
+        values = as_floats(X.iloc[:, numeric])
+        apart = np.abs(values - middle) / spread
+        # what two thirds of the rows lie between is usual, and one of two values is
+        usual = (low <= values) & (values <= high)
+        deviation[:, numeric] = np.where(usual, np.minimum(apart, 1.0), apart)
         gaps = np.array([_from_rarity(share) for share in self.missing])
         return np.where(missing, gaps, deviation)
 
