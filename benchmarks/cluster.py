@@ -18,6 +18,7 @@ import math
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import nullcontext
 from typing import Any
 from unittest.mock import patch
 
@@ -90,7 +91,8 @@ def main() -> None:
 
     measured = Measured()
     start = time.process_time()
-    with patch("accord.portfolio.regressor.workers_of", lambda client: measured):
+    workers = "accord.portfolio.regressor.local_workers"
+    with patch(workers, lambda *given, **more: nullcontext(measured)):
         here, _ = fitted(X, y)
     units = [seconds for stage in measured.stages for seconds in stage]
     client_seconds = time.process_time() - start - sum(units)
