@@ -31,7 +31,7 @@ ROW_GROUP = 1_000_000
 # Where the time goes: a stage is what these functions take, in these files.
 STAGES = {
     "read": [("files.py", "_parquet_batches")],
-    "conform and encode": [("schema.py", "conform"), ("encoder.py", "transform")],
+    "conform and encode": [("conforming.py", "conform"), ("encoder.py", "transform")],
     "distance to the data": [("proximity.py", "distance")],
     "networks": [("stack.py", "raw_outputs")],
     "trees": [("boosting.py", "components")],

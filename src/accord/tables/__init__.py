@@ -1,6 +1,14 @@
 """Tables in and out: CSV and Parquet files, column types, and numbers for networks."""
 
 from accord.tables.cells import CellFormat, CellKind, DecimalMark, with_gaps
+from accord.tables.conforming import (
+    Conformed,
+    ConformedRows,
+    Surprises,
+    check_columns,
+    conform,
+    conform_rows,
+)
 from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder
 from accord.tables.features import Decision, Suspect, suspects
@@ -23,17 +31,7 @@ from accord.tables.files import (
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
 from accord.tables.problems import TableError, absent_column, check_names
 from accord.tables.sampling import Records, ShuffledRows, part_count, sample_note
-from accord.tables.schema import (
-    Column,
-    Conformed,
-    ConformedRows,
-    Schema,
-    Surprises,
-    as_numbers,
-    check_columns,
-    conform,
-    conform_rows,
-)
+from accord.tables.schema import Column, Schema, as_numbers
 from accord.tables.training_data import (
     FurtherTraining,
     TrainingData,

@@ -13,11 +13,12 @@ from accord._files import OptionError, quoted
 from accord._types import Bools, Floats
 from accord._wording import count, listed
 from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
+from accord.tables.conforming import Surprises, conform_rows
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
 from accord.tables.problems import TableError, absent_column
-from accord.tables.schema import Schema, Surprises, as_numbers, conform_rows
+from accord.tables.schema import Schema, as_numbers
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
