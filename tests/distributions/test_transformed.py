@@ -4,6 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+import torch
 from scipy import integrate, stats
 
 from accord.distributions import (
@@ -39,8 +40,6 @@ TRANSFORMS = {
 
 @pytest.mark.parametrize("transform", TRANSFORMS.values(), ids=TRANSFORMS)
 def test_transform_is_undone_and_has_its_slope(transform) -> None:
-    import torch
-
     z = torch.linspace(-3, 3, 61, dtype=torch.float64, requires_grad=True)
     y = transform.forward(z)
     (slope,) = torch.autograd.grad(y.sum(), z)
@@ -57,6 +56,17 @@ class TestTransformed:
         step = 1e-5
         slope = (dist.cdf(y + step) - dist.cdf(y - step)) / (2 * step)
         np.testing.assert_allclose(dist.pdf(y), slope, rtol=1e-5)
+
+    def test_tail_and_density_together_are_those_by_logarithms(self, base, transform) -> None:
+        dist = Transformed(base, transform).moved(0.5, 2.0)
+        # the ends, the bound, and beyond it: there is nothing below, and all of it above
+        beside = np.full((4, 3), [[-np.inf], [-1.0], [-0.5], [np.inf]])
+        y = torch.from_numpy(np.concatenate([dist.quantile([1e-9, 0.3, 0.9]).T, beside]))
+        for sign in (1.0, -1.0):
+            tail, density = dist._tail_and_density(y, torch.full_like(y, sign))
+            expected = dist._log_tail(y, torch.full_like(y, sign)).exp()
+            np.testing.assert_allclose(tail, expected, rtol=1e-11)
+            np.testing.assert_allclose(density, dist._log_prob(y).exp(), rtol=1e-11)
 
     def test_quantiles_invert_the_cdf(self, base, transform) -> None:
         dist = Transformed(base, transform)

@@ -94,24 +94,30 @@ def _log_normal_moments(
     low: Floats, high: Floats, location: Floats, scale: Floats
 ) -> tuple[Floats, Floats, Floats]:
     """P, E[e^Z] and E[e^{2Z}] over low ≤ U ≤ high, Z = location + scale · U."""
+    open_below = bool(np.all(low == -np.inf))
 
     def moment(j: int) -> Floats:
         # the exponents are added: one alone may overflow
         exponent = j * location + 0.5 * j * j * scale**2
         with np.errstate(over="ignore", invalid="ignore"):
-            ends = (np.exp(exponent + special.log_ndtr(end - j * scale)) for end in (high, low))
-            return np.asarray(np.subtract(*ends))
+            up_to_high = np.exp(exponent + special.log_ndtr(high - j * scale))
+            if open_below:
+                return np.asarray(up_to_high)
+            return np.asarray(up_to_high - np.exp(exponent + special.log_ndtr(low - j * scale)))
 
-    return _normal_moments(low, high)[0], moment(1), moment(2)
+    return _normal_mass(low, high), moment(1), moment(2)
+
+
+def _normal_mass(low: Floats, high: Floats) -> Floats:
+    """P(low ≤ U ≤ high) for a standard normal U, as a difference of the smaller tails."""
+    mirrored = low > 0
+    first, last = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
+    return np.asarray(special.ndtr(last) - special.ndtr(first))
 
 
 def _normal_moments(low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
     """P, E[U] and E[U²] over low ≤ U ≤ high for a standard normal U."""
-    mass = np.where(
-        low > 0,
-        special.ndtr(-low) - special.ndtr(-high),
-        special.ndtr(high) - special.ndtr(low),
-    )
+    mass = _normal_mass(low, high)
     ends = [np.where(np.isinf(end), 0.0, end) for end in (low, high)]
     density = [np.exp(-(end**2) / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
     return mass, density[0] - density[1], mass + ends[0] * density[0] - ends[1] * density[1]
@@ -231,12 +237,20 @@ class Transformed(Wrapped):
     def _from_uniforms(self, u: Tensor) -> Tensor:
         return self._forward(self._base._from_uniforms(u))
 
+    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
+        z, inside = self._inside(value)
+        tail, density = self._base._tail_and_density(z, sign)
+        density = density / (self._stretch * self._transform.log_slope(z).exp())
+        if not bool(inside.all()):
+            above, below = (value == torch.inf).to(tail), sign > 0
+            tail = torch.where(inside, tail, torch.where(below, above, 1 - above))
+            density = torch.where(inside, density, 0.0)
+        return tail, density
+
     def _log_prob(self, value: Tensor) -> Tensor:
-        z = self._inverse(value)
-        inside = z.isfinite()
-        at = torch.where(inside, z, self._base._mean().to(z))
-        log_slope = self._transform.log_slope(at) + self._stretch.log()
-        return torch.where(inside, self._base._log_prob(at) - log_slope, -torch.inf)
+        z, inside = self._inside(value)
+        log_slope = self._transform.log_slope(z) + self._stretch.log()
+        return torch.where(inside, self._base._log_prob(z) - log_slope, -torch.inf)
 
     def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
         return self._base._log_tail(self._inverse(value), sign)
@@ -279,3 +293,11 @@ class Transformed(Wrapped):
 
     def _inverse(self, y: Tensor) -> Tensor:
         return self._transform.inverse((y - self._shift) / self._stretch)
+
+    def _inside(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """z of y, and where that is finite: elsewhere there is no density, and z is any number."""
+        z = self._inverse(y)
+        inside = z.isfinite()
+        return (
+            z if bool(inside.all()) else torch.where(inside, z, self._base._mean().to(z))
+        ), inside
