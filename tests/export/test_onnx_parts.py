@@ -45,15 +45,26 @@ ASKED = np.concatenate([X[:20], 3 * X[:20], np.full((1, 3), 1e9)])
 )
 def test_models_that_are_no_networks(model, values_of) -> None:
     model.fit(ROWS, FOLDS, seed=0, listener=None)
+    compare_curves(model, values_of, len(FOLDS))
 
+
+def compare_curves(model, values_of, n: int) -> None:
     def curves(x):
         found = state(model, x)
         return found.mean, found.std
 
-    mean, std = values_of(curves, ASKED, (2, 2))
+    mean, std = values_of(curves, ASKED, (n, n))
     expected = model.components(ASKED)
     np.testing.assert_allclose(mean.T, expected.mean[:, :, 0], rtol=1e-9, atol=1e-9)
     np.testing.assert_allclose(std.T, expected.std[:, :, 0], rtol=1e-7)
+
+
+def test_posteriors_of_folds_that_share_a_kernel(values_of) -> None:
+    x = RNG.normal(size=(300, 3))
+    rows = ScaledRows(x, np.sin(2 * x[:, 0]), np.ones(300), {})
+    folds = [np.arange(300)[:200], np.arange(300)[50:], np.arange(300)]
+    model = GaussianProcessModel(GaussianProcessRecipe())
+    compare_curves(model.fit(rows, folds, seed=0, listener=None), values_of, 3)
 
 
 @pytest.mark.parametrize("bins", [0, 5])

@@ -8,7 +8,14 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from accord._types import Floats
-from accord.portfolio.gaussian_process import GaussianProcess, negative_log_evidence
+from accord.persistence import load, save
+from accord.portfolio.gaussian_process import (
+    GaussianProcess,
+    GaussianProcessModel,
+    negative_log_evidence,
+)
+from accord.portfolio.recipes import GaussianProcessRecipe
+from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(60, 3)), 2 * RNG.normal(size=(25, 3))
@@ -33,7 +40,7 @@ def test_mean_and_deviation_of_every_fold() -> None:
     folds = [np.arange(0, 40), np.arange(20, 60)]
     own = process().condition(X, Z, folds)
     for number, rows in enumerate(folds):
-        mean, std = own.predict(number, NEW)
+        (mean,), (std,) = own.predict(NEW, number)
         expected, latent = peer().fit(X[rows], Z[rows]).predict(NEW, return_std=True)
         np.testing.assert_allclose(mean, expected, rtol=1e-8, atol=1e-9)
         np.testing.assert_allclose(std, np.sqrt(latent**2 + NOISE), rtol=1e-8)
@@ -42,10 +49,35 @@ def test_mean_and_deviation_of_every_fold() -> None:
 def test_more_rows_than_are_multiplied_at_a_time() -> None:
     x = RNG.normal(size=(600, 3))
     z = np.sin(2 * x[:, 0])
-    mean, std = process().condition(x, z, [np.arange(600)]).predict(0, NEW)
+    (mean,), (std,) = process().condition(x, z, [np.arange(600)]).predict(NEW)
     expected, latent = peer().fit(x, z).predict(NEW, return_std=True)
     np.testing.assert_allclose(mean, expected, rtol=1e-6, atol=1e-7)
     np.testing.assert_allclose(std, np.sqrt(latent**2 + NOISE), rtol=1e-6)
+
+
+def test_one_inverse_for_all_folds_keeps_its_digits() -> None:
+    # hardly any noise and rows that are close together: a covariance of condition 1e8
+    x, own = RNG.normal(size=(400, 2)), process()
+    own.lengths_, own.noise_ = np.array([3.0, 3.0]), 1e-5
+    folds = [np.flatnonzero(np.arange(400) % 5 != fold) for fold in range(5)]
+    mean, std = own.condition(x, np.sin(2 * x[:, 0]), folds).predict(NEW[:, :2])
+    alone = [own.condition(x, np.sin(2 * x[:, 0]), [rows]).predict(NEW[:, :2]) for rows in folds]
+    np.testing.assert_allclose(mean, np.concatenate([m for m, _ in alone]), atol=1e-8)
+    np.testing.assert_allclose(std, np.concatenate([s for _, s in alone]), rtol=1e-6)
+
+
+def test_the_inverse_is_made_again_and_not_saved(tmp_path) -> None:
+    rows = ScaledRows(np.repeat(X, 5, axis=0) + 0.01, np.repeat(Z, 5), np.ones(300), {})
+    folds = [np.flatnonzero(np.arange(300) % 3 != fold) for fold in range(3)]
+    recipe = GaussianProcessRecipe()
+    model = GaussianProcessModel(recipe).fit(rows, folds, seed=0, listener=None)
+    save(model, tmp_path / "model.accord")
+    assert (tmp_path / "model.accord").stat().st_size < 300 * 300
+    again = load(tmp_path / "model.accord", GaussianProcessModel)
+    for fold in (None, 1):
+        found, expected = again.components(NEW, fold), model.components(NEW, fold)
+        np.testing.assert_array_equal(found.mean, expected.mean)
+        np.testing.assert_array_equal(found.std, expected.std)
 
 
 def log_parameters(lengths: Floats) -> Floats:
@@ -103,13 +135,13 @@ def test_many_features_that_go_together_share_a_length() -> None:
     z = (amounts[:, 1] - amounts[:, 1].mean()) / amounts[:, 1].std()
     own = GaussianProcess().learn_kernel(x[:120], z[:120], seed=0)
     assert len(set(own.lengths_)) == 1
-    mean, _ = own.condition(x, z, [np.arange(120)]).predict(0, x[120:])
+    (mean,), _ = own.condition(x, z, [np.arange(120)]).predict(x[120:])
     assert np.sqrt(np.mean((mean - z[120:]) ** 2)) < 0.1
 
 
 def test_far_away_it_knows_nothing() -> None:
     own = process().condition(X, Z, [np.arange(60)])
-    mean, std = own.predict(0, np.full((1, 3), 1e6))
+    (mean,), (std,) = own.predict(np.full((1, 3), 1e6))
     assert mean[0] == pytest.approx(0.0, abs=1e-12)
     assert std[0] == pytest.approx(math.sqrt(AMPLITUDE + NOISE))
 
@@ -118,10 +150,10 @@ def test_repeated_rows_are_possible() -> None:
     x, z = np.repeat(X[:10], 5, axis=0), np.repeat(Z[:10], 5)
     own = process()
     own.noise_ = 1e-5
-    mean, _ = own.condition(x, z, [np.arange(50)]).predict(0, X[:10])
+    (mean,), _ = own.condition(x, z, [np.arange(50)]).predict(X[:10])
     np.testing.assert_allclose(mean, Z[:10], atol=0.01)
 
 
 def test_no_rows_are_answered_with_nothing() -> None:
-    mean, std = process().condition(X, Z, [np.arange(60)]).predict(0, X[:0])
+    (mean,), (std,) = process().condition(X, Z, [np.arange(60)]).predict(X[:0])
     assert mean.shape == std.shape == (0,)

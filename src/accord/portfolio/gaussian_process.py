@@ -3,16 +3,18 @@
 The kernel is Matérn 5/2 with a length per feature, k(x, x') = a (1 + √5 r + 5r²/3) exp(−√5 r) with
 r² = Σ_j (x_j − x'_j)² / ℓ_j², and a noise variance s². Lengths, a and s² maximise the marginal
 likelihood of a subset of the rows, with a weak prior on the lengths; every fold then conditions on
-all of its rows. The slope of that likelihood is written in matrix products: differentiated
-automatically it takes three times as long. Many features share one length: so many lengths could
-not be learnt, and where features go together (a spectrum) the long shared one leaves a linear model
-that uses their small differences, which networks do not find. scikit-learn's regressor optimises on
-all rows, which costs minutes where this takes seconds, and its fitted state is no plain array.
+all of its rows, by one inverse for all folds. The slope of that likelihood is written in matrix
+products: differentiated automatically it takes three times as long. Many features share one length:
+so many lengths could not be learnt, and where features go together (a spectrum) the long shared one
+leaves a linear model that uses their small differences, which networks do not find. scikit-learn's
+regressor optimises on all rows, which costs minutes where this takes seconds, and its fitted state
+is no plain array.
 """
 
 import math
 from collections.abc import Sequence
-from typing import Self, final
+from functools import cached_property
+from typing import Any, Self, final
 
 import numpy as np
 import torch
@@ -22,13 +24,10 @@ from scipy.optimize import minimize
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
 from accord.portfolio.encoding import FeatureEncoding
-from accord.portfolio.folds import at_most
 from accord.portfolio.recipes import GaussianProcessRecipe
 from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
 
-# A fold conditions on at most this many rows.
-_MOST_ROWS = 2_000
 # Below this many rows a kernel that has seen the held-out ones knows too much about them.
 _ROWS_FOR_ONE_KERNEL = 250
 _SUBSET = 500
@@ -48,14 +47,29 @@ _BLOCK = 256
 
 @final
 class GaussianProcess:
-    """A posterior per fold, of standardised targets.
+    """Posteriors of standardised targets, one per fold, with one kernel.
+
+    What a fold may see are all rows but some, H, so that one inverse serves all folds. With the
+    covariance LLᵀ = P⁻¹ of all targets z, α = Pz, and k, y = L⁻¹k, w = L⁻ᵀy for a new row,
+
+        mean = kᵀα − w_Hᵀ P_HH⁻¹ α_H,    variance = a + s² − ‖y‖² + w_Hᵀ P_HH⁻¹ w_H,
+
+    since the inverse of the covariance without the rows H is P − P_·H P_HH⁻¹ P_H· (Schur). P_HH⁻¹
+    is what the other rows leave unknown of those. (‖y‖² is kᵀPk, which loses half of its digits.)
 
     Attributes:
         lengths_: ℓ, (d,); amplitude_: a; noise_: s².
-        rows_: The rows that each fold conditions on.
-        factor_: Inverse of the Cholesky factor of each fold's covariance, (n, n).
-        weight_: Its solution for the targets, (n,).
+        rows_: The rows that any fold may see, (n, d).
+        hidden_: Places of the rows that each fold may not see.
+        weight_: α, (n,).
     """
+
+    lengths_: Floats
+    amplitude_: float
+    noise_: float
+    rows_: Floats
+    hidden_: list[Indices]
+    weight_: Floats
 
     def learn_kernel(self, x: Floats, z: Floats, *, seed: int) -> Self:
         """Lengths, amplitude and noise, from a random subset of the rows.
@@ -66,47 +80,62 @@ class GaussianProcess:
         self._maximise_evidence(x[chosen], z[chosen])
         return self
 
-    def condition(self, x: Floats, z: Floats, folds: Sequence[Indices]) -> Self:
-        """Condition one posterior per fold on the rows that it may see."""
-        self.rows_ = [x[rows] for rows in folds]
-        self.factor_, self.weight_ = [], []
-        for rows, own in zip(folds, self.rows_, strict=True):
-            factor = _cholesky(self._covariance(own))
-            inverse = np.ascontiguousarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
-            self.factor_.append(inverse)
-            self.weight_.append(inverse.T @ (inverse @ z[rows]))
-        return self
+    def condition(self, x: Floats, z: Floats, folds: Sequence[Indices]) -> "GaussianProcess":
+        """A process with this kernel, and a posterior for the rows that each fold may see."""
+        used = np.unique(np.concatenate(folds))
+        process = GaussianProcess()
+        process.lengths_, process.rows_ = self.lengths_, x[used]
+        process.amplitude_, process.noise_ = self.amplitude_, self.noise_
+        process.hidden_ = [np.flatnonzero(~np.isin(used, own)) for own in folds]
+        process.weight_ = process.factor.T @ (process.factor @ z[used])
+        return process
 
-    def unconditioned(self) -> "GaussianProcess":
-        """The same kernel, without rows."""
-        bare = GaussianProcess()
-        bare.lengths_, bare.amplitude_, bare.noise_ = self.lengths_, self.amplitude_, self.noise_
-        return bare
+    @cached_property
+    def factor(self) -> Floats:
+        """L⁻¹. It is made again after loading, in less time than it would take to read."""
+        covariance = self._kernel(self.rows_, self.rows_)
+        covariance.flat[:: len(covariance) + 1] += self.noise_ + _JITTER * self.amplitude_
+        return _inverse_factor(covariance)
 
-    def predict(self, fold: int, x: Floats) -> tuple[Floats, Floats]:
-        """Mean and standard deviation, noise included, of one fold's posterior.
+    @cached_property
+    def corrections(self) -> list[tuple[Floats, Floats]]:
+        """For each fold C with CᵀC = P_HH⁻¹, and P_HH⁻¹ α_H."""
+        found = []
+        for hidden in self.hidden_:
+            own = self.factor[:, hidden]
+            factor = _inverse_factor(own.T @ own)
+            found.append((factor, factor.T @ (factor @ self.weight_[hidden])))
+        return found
 
-        **Shape**: x (n, d) → (n,) each.
+    def predict(self, x: Floats, fold: int | None = None) -> tuple[Floats, Floats]:
+        """Mean and standard deviation, noise included, of one fold's posterior or of all.
+
+        **Shape**: x (n, d) → (F, n) each.
         """
-        means, deviations = [], []
-        for start in range(0, max(len(x), 1), _CHUNK):
-            cross = self._kernel(x[start : start + _CHUNK], self.rows_[fold])
-            explained = _squared_length(cross, self.factor_[fold])
-            variance = self.amplitude_ - explained + self.noise_
-            means.append(cross @ self.weight_[fold])
-            deviations.append(np.sqrt(np.maximum(variance, 0.5 * self.noise_)))
-        return np.concatenate(means), np.concatenate(deviations)
+        folds = range(len(self.hidden_)) if fold is None else [fold]
+        mean, variance = np.empty((2, len(folds), len(x)))
+        for start in range(0, len(x), _CHUNK):
+            own = slice(start, start + _CHUNK)
+            cross = self._kernel(x[own], self.rows_)
+            explained, solved = _solved(cross, self.factor)
+            mean[:, own] = cross @ self.weight_
+            variance[:, own] = self.amplitude_ + self.noise_ - explained
+            for place, number in enumerate(folds):
+                factor, weight = self.corrections[number]
+                hidden = solved[:, self.hidden_[number]]
+                unknown = hidden @ factor.T
+                mean[place, own] -= hidden @ weight
+                variance[place, own] += np.einsum("ij,ij->i", unknown, unknown)
+        return mean, np.sqrt(np.maximum(variance, 0.5 * self.noise_))
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in vars(self).items() if name.endswith("_")}
 
     def _kernel(self, one: Floats, other: Floats) -> Floats:
         r = _scaled_distances(one / self.lengths_, other / self.lengths_)
         kernel = _matern(r, _decay(r))
         kernel *= self.amplitude_
         return kernel
-
-    def _covariance(self, own: Floats) -> Floats:
-        covariance = self._kernel(own, own)
-        covariance.flat[:: len(own) + 1] += self.noise_ + _JITTER * self.amplitude_
-        return covariance
 
     def _maximise_evidence(self, x: Floats, z: Floats) -> None:
         """Logarithms of the lengths, the amplitude and the noise, by L-BFGS."""
@@ -140,7 +169,7 @@ class GaussianProcessModel:
     """An exact Gaussian process per fold; one kernel serves all folds where rows are many.
 
     Attributes:
-        processes_: One per fold, each with one posterior.
+        processes_: One for all folds, or one per fold with a kernel of its own.
     """
 
     def __init__(self, recipe: GaussianProcessRecipe) -> None:
@@ -152,11 +181,13 @@ class GaussianProcessModel:
         self.encoding_ = FeatureEncoding().fit(rows.x)
         x, z = self.encoding_(rows.x), trained_on(rows.z)
         if len(z) < _ROWS_FOR_ONE_KERNEL:
-            kernels = [GaussianProcess().learn_kernel(x[own], z[own], seed=seed) for own in folds]
+            alone = [(np.asarray(own), [own]) for own in folds]
         else:
-            used = np.unique(np.concatenate(folds))
-            kernels = [GaussianProcess().learn_kernel(x[used], z[used], seed=seed)] * len(folds)
-        self._condition(kernels, rows, folds, seed)
+            alone = [(np.unique(np.concatenate(folds)), list(folds))]
+        self.processes_ = [
+            GaussianProcess().learn_kernel(x[used], z[used], seed=seed).condition(x, z, own)
+            for used, own in alone
+        ]
         return self
 
     def elsewhere(
@@ -164,39 +195,35 @@ class GaussianProcessModel:
     ) -> "GaussianProcessModel":
         other = GaussianProcessModel(self.recipe)
         other.encoding_ = self.encoding_
-        other._condition([self.processes_[0]] * len(folds), rows, folds, seed)
-        return other
-
-    def _condition(
-        self,
-        kernels: Sequence[GaussianProcess],
-        rows: ScaledRows,
-        folds: Sequence[Indices],
-        seed: int,
-    ) -> None:
         x, z = self.encoding_(rows.x), trained_on(rows.z)
-        self.processes_ = [
-            kernel.unconditioned().condition(x, z, [at_most(own, _MOST_ROWS, seed)])
-            for kernel, own in zip(kernels, folds, strict=True)
-        ]
+        other.processes_ = [self.processes_[0].condition(x, z, folds)]
+        return other
 
     def components(self, x: Floats, fold: int | None = None) -> Components:
         encoded = self.encoding_(x)
-        chosen = self.processes_ if fold is None else [self.processes_[fold]]
-        return Components.stacked([Components.single(*p.predict(0, encoded)) for p in chosen])
+        if fold is None:
+            moments = [process.predict(encoded) for process in self.processes_]
+        elif len(self.processes_) == 1:
+            moments = [self.processes_[0].predict(encoded, fold)]
+        else:
+            moments = [self.processes_[fold].predict(encoded)]
+        return Components.stacked(
+            [Components.single(*each) for found in moments for each in zip(*found, strict=True)]
+        )
 
 
-def _squared_length(rows: Floats, triangle: Floats) -> Floats:
-    """‖L v‖² for each row v and a lower triangle L, about half of which is zero.
+def _solved(rows: Floats, triangle: Floats) -> tuple[Floats, Floats]:
+    """‖Tv‖² and TᵀTv for each row v and a lower triangle T, about half of which is zero.
 
-    **Shape**: rows (m, n), triangle (n, n) → (m,).
+    **Shape**: rows (m, n), triangle (n, n) → (m,) and (m, n).
     """
-    total = np.zeros(len(rows))
+    squares, solved = np.zeros(len(rows)), np.zeros(rows.shape)
     for start in range(0, len(triangle), _BLOCK):
-        end = start + _BLOCK
-        block = rows[:, :end] @ triangle[start:end, :end].T
-        total += np.einsum("ij,ij->i", block, block)
-    return total
+        block = triangle[start : start + _BLOCK, : start + _BLOCK]
+        product = rows[:, : block.shape[1]] @ block.T
+        squares += np.einsum("ij,ij->i", product, product)
+        solved[:, : block.shape[1]] += product @ block
+    return squares, solved
 
 
 def _matern(r: Floats, decay: Floats) -> Floats:
@@ -271,6 +298,14 @@ def _inverted(covariance: Floats) -> tuple[Floats, float]:
     inverse: Floats = triangle + triangle.T
     inverse.flat[:: len(diagonal) + 1] = diagonal
     return inverse, half_log_determinant
+
+
+def _inverse_factor(covariance: Floats) -> Floats:
+    """L⁻¹ with L Lᵀ = K; the covariance is overwritten."""
+    if not len(covariance):
+        return covariance
+    factor = _cholesky(covariance)
+    return np.ascontiguousarray(lapack.dtrtri(factor, lower=1, overwrite_c=1)[0])
 
 
 def _cholesky(covariance: Floats) -> Floats:

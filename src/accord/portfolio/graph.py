@@ -107,22 +107,32 @@ def state_networks(model: NetworkModel, x: Value) -> Curves:
 @states(GaussianProcessModel)
 def state_gaussian_processes(model: GaussianProcessModel, x: Value) -> Curves:
     encoded = state_encoding(model.encoding_, x)
-    moments = [_posterior(process, encoded) for process in model.processes_]
-    return _side_by_side(moments)
+    return _side_by_side([p for process in model.processes_ for p in _posteriors(process, encoded)])
 
 
-def _posterior(process: GaussianProcess, x: Value) -> tuple[Value, Value]:
-    """Mean and deviation, noise included, of the posterior on the first fold; (N, 1) each."""
-    graph, rows = x.graph, process.rows_[0] / process.lengths_
+def _posteriors(process: GaussianProcess, x: Value) -> list[tuple[Value, Value]]:
+    """Mean and deviation, noise included, of each fold's posterior; (N, 1) each."""
+    graph, rows = x.graph, process.rows_ / process.lengths_
     scaled = x / process.lengths_[None]
     products = scaled @ graph.constant(rows.T)
     squares = scaled.square().sum(1, keep=True) + np.square(rows).sum(1)[None] - 2 * products
     r = math.sqrt(5) * squares.at_least(1e-12).sqrt()
     cross = process.amplitude_ * (1 + r + r.square() / 3) * (-r).exp()
-    explained = (cross @ graph.constant(process.factor_[0].T)).square().sum(1, keep=True)
-    variance = process.amplitude_ + process.noise_ - explained
-    mean = cross @ graph.constant(process.weight_[0][:, None])
-    return mean, variance.at_least(0.5 * process.noise_).sqrt()
+    factor = graph.constant(process.factor)
+    explained = graph.add("Gemm", cross, factor, transB=1)
+    solved = explained @ factor
+    mean = cross @ graph.constant(process.weight_[:, None])
+    variance = process.amplitude_ + process.noise_ - explained.square().sum(1, keep=True)
+    found = []
+    for hidden, (unseen, weight) in zip(process.hidden_, process.corrections, strict=True):
+        fold_mean, fold_variance = mean, variance
+        if len(hidden):
+            own = solved.take(hidden, 1)
+            fold_mean = mean - own @ graph.constant(weight[:, None])
+            unknown = own @ graph.constant(unseen.T)
+            fold_variance = variance + unknown.square().sum(1, keep=True)
+        found.append((fold_mean, fold_variance.at_least(0.5 * process.noise_).sqrt()))
+    return found
 
 
 @states(RidgeModel)
