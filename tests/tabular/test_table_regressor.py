@@ -144,6 +144,19 @@ def test_columns_without_names_are_called_by_their_numbers() -> None:
     assert by_number.predict(frame[[0, 1]]).shape == (40,)
 
 
+def test_a_target_is_called_as_the_frame_calls_it() -> None:
+    values = np.random.default_rng(0).normal(size=(40, 2))
+    levels = pd.DataFrame(values, columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
+    assert quick(time_budget=1e-3).fit(levels, ("a", "y")).schema_.target == "('a', 'y')"
+    numbered = pd.DataFrame(values)
+    assert quick(time_budget=1e-3).fit(numbered, numbered.columns[1]).schema_.target == "1"
+
+
+def test_targets_of_no_known_type_are_named(houses: pd.DataFrame) -> None:
+    with pytest.raises(TableError, match=r"'y' of the DataFrame holds .* \(complex128\)"):
+        quick().fit(houses[["area"]], houses["price"].to_numpy() + 1j)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
