@@ -100,6 +100,8 @@ def test_censored_rows(frame: pd.DataFrame) -> None:
     np.testing.assert_array_equal(data.y[:4], [120, 80, 95, 95])
     assert list(data.exact[:5]) == [False, False, False, True, True]
     assert "low" not in data.X
+    told = "3 targets are only known by bounds: models learn from them, figures count the others."
+    assert told in data.notes
     frame.loc[5, ["low", "high"]] = [2, 1]
     with pytest.raises(TableError, match="row 6 of the DataFrame has 2 and 1"):
         prepared(frame, lower_column="low", upper_column="high")

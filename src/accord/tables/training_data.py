@@ -196,6 +196,9 @@ def _assemble(
     found = choose_features(table, data, rows, given, ignore, use, category)
     notes = [*table.notes, *_names_in_doubt(table), *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
+    if bounded := int((~exact[kept]).sum()):
+        known = count(bounded, "target is only", "targets are only")
+        notes.append(f"{known} known by bounds: models learn from them, figures count the others.")
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
     return TrainingData(
