@@ -415,6 +415,20 @@ def test_receipts_know_all_rows_where_no_model_looks_at_gaps(
     assert all("no training row" in words for words in model.explain_uncertainty(far).unlike)
 
 
+def test_receipts_say_nothing_of_training_rows_by_a_number_that_was_left_out(
+    model: TableRegressor, houses: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feature that does not matter is constant in the rows among which neighbours are sought."""
+    proximity = model.engine_.proximity_
+    references = proximity.references()
+    feature = model.encoder_.measured()["area"][0]
+    references[:, feature] = np.median(references[:, feature])
+    monkeypatch.setattr(type(proximity), "references", lambda self: references)
+    far = houses.head(3).assign(area=1e4)
+    for words in model.explain_uncertainty(far).unlike:
+        assert "area differs from the nearest training rows" in words
+
+
 def test_an_unknown_category_is_as_wide_as_it_is_wrong_and_flagged() -> None:
     """Also where another column matters far more than the category does."""
     rng = np.random.default_rng(4)
