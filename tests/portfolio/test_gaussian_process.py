@@ -8,7 +8,13 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from accord._types import Floats
-from accord.portfolio.gaussian_process import GaussianProcess, negative_log_evidence
+from accord.portfolio.gaussian_process import (
+    GaussianProcess,
+    GaussianProcessModel,
+    negative_log_evidence,
+)
+from accord.portfolio.recipes import GaussianProcessRecipe
+from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(60, 3)), 2 * RNG.normal(size=(25, 3))
@@ -92,6 +98,21 @@ def test_the_kernel_that_is_learnt_tells_features_apart() -> None:
     own = GaussianProcess().learn_kernel(x, z, seed=0)
     assert own.lengths_[0] < own.lengths_[1:].min() / 4
     assert own.noise_ == pytest.approx(0.01, rel=0.5)
+
+
+def test_rows_held_out_are_predicted_no_better_than_fresh_ones() -> None:
+    """So many lengths, learnt from all rows, fit the noise of those that are held out."""
+    n, rng = 260, np.random.default_rng(0)
+    x = rng.normal(size=(n + 500, 60))
+    z = (x[:, 0] + 0.5 * x[:, 1] ** 2 + 0.5 * rng.normal(size=n + 500)) / 1.34
+    held_out = np.array_split(rng.permutation(n), 8)
+    folds = [np.setdiff1d(np.arange(n), own) for own in held_out]
+    rows = ScaledRows(x[:n], z[:n], np.ones(n), {})
+    model = GaussianProcessModel(GaussianProcessRecipe())
+    model.fit(rows, folds, seed=0, listener=None)
+    own = [model.components(x[rows], fold).center - z[rows] for fold, rows in enumerate(held_out)]
+    fresh = [model.components(x[n:], fold).center - z[n:] for fold in range(len(folds))]
+    assert np.std(np.concatenate(own)) > 0.9 * np.std(np.concatenate(fresh))
 
 
 def test_many_features_that_go_together_share_a_length() -> None:

@@ -29,8 +29,9 @@ from accord.training import Listener
 
 # A fold conditions on at most this many rows.
 _MOST_ROWS = 2_000
-# Below this many rows a kernel that has seen the held-out ones knows too much about them.
-_ROWS_FOR_ONE_KERNEL = 250
+# With fewer rows, in all or for each length, a kernel that has seen those held out knows too much
+# about them.
+_ROWS_FOR_ONE_KERNEL, _ROWS_PER_LENGTH = 250, 15
 _SUBSET = 500
 # More features than this share one length.
 _MOST_LENGTHS = 150
@@ -111,7 +112,7 @@ class GaussianProcess:
     def _maximise_evidence(self, x: Floats, z: Floats) -> None:
         """Logarithms of the lengths, the amplitude and the noise, by L-BFGS."""
         d = x.shape[1]
-        n_lengths = d if d <= _MOST_LENGTHS else 1
+        n_lengths = _n_lengths(d)
         usual = math.log(1.3 * math.sqrt(d))  # rows of independent features are about √(2d) apart
 
         def loss(values: Floats) -> tuple[float, Floats]:
@@ -151,7 +152,7 @@ class GaussianProcessModel:
     ) -> Self:
         self.encoding_ = FeatureEncoding().fit(rows.x)
         x, z = self.encoding_(rows.x), trained_on(rows.z)
-        if len(z) < _ROWS_FOR_ONE_KERNEL:
+        if len(z) < max(_ROWS_FOR_ONE_KERNEL, _ROWS_PER_LENGTH * _n_lengths(x.shape[1])):
             kernels = [GaussianProcess().learn_kernel(x[own], z[own], seed=seed) for own in folds]
         else:
             used = np.unique(np.concatenate(folds))
@@ -184,6 +185,10 @@ class GaussianProcessModel:
         encoded = self.encoding_(x)
         chosen = self.processes_ if fold is None else [self.processes_[fold]]
         return Components.stacked([Components.single(*p.predict(0, encoded)) for p in chosen])
+
+
+def _n_lengths(d: int) -> int:
+    return d if d <= _MOST_LENGTHS else 1
 
 
 def _squared_length(rows: Floats, triangle: Floats) -> Floats:
