@@ -126,6 +126,21 @@ def test_the_kernel_that_is_learnt_tells_features_apart() -> None:
     assert own.noise_ == pytest.approx(0.01, rel=0.5)
 
 
+def test_rows_held_out_are_predicted_no_better_than_fresh_ones() -> None:
+    """So many lengths, learnt from all rows, fit the noise of those that are held out."""
+    n, rng = 260, np.random.default_rng(0)
+    x = rng.normal(size=(n + 500, 60))
+    z = (x[:, 0] + 0.5 * x[:, 1] ** 2 + 0.5 * rng.normal(size=n + 500)) / 1.34
+    held_out = np.array_split(rng.permutation(n), 8)
+    folds = [np.setdiff1d(np.arange(n), own) for own in held_out]
+    rows = ScaledRows(x[:n], z[:n], np.ones(n), {})
+    model = GaussianProcessModel(GaussianProcessRecipe())
+    model.fit(rows, folds, seed=0, listener=None)
+    own = [model.components(x[rows], fold).center - z[rows] for fold, rows in enumerate(held_out)]
+    fresh = [model.components(x[n:], fold).center - z[n:] for fold in range(len(folds))]
+    assert np.std(np.concatenate(own)) > 0.9 * np.std(np.concatenate(fresh))
+
+
 def test_many_features_that_go_together_share_a_length() -> None:
     # a spectrum: 200 channels of two smooth shapes, and a target in their small difference
     channels = np.linspace(0, 1, 200)

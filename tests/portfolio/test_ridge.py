@@ -83,6 +83,14 @@ def test_a_line_in_long_tails_stays_straight() -> None:
     assert np.sqrt(np.mean((plain - z) ** 2)) > 0.2
 
 
+def test_an_exact_line_goes_on_just_beyond_the_rows() -> None:
+    """A bent line would lose to a sum of curves, which is level from the last row on."""
+    x = RNG.uniform(-3, 3, size=(300, 2))
+    model = PortfolioRegressor(effort="quick", random_state=0).fit(x, 2 * x[:, 0] - x[:, 1] + 3)
+    new = np.array([[3.1, 0.0], [-1.0, -3.1]])
+    np.testing.assert_allclose(model.predict(new), 2 * new[:, 0] - new[:, 1] + 3, atol=1e-4)
+
+
 def test_the_default_finds_a_linear_table() -> None:
     rng, weight = np.random.default_rng(3), np.array([1.0, -2.0, 1.0, 0.5, 0.0])
     x = np.column_stack([rng.lognormal(size=(400, 2)), rng.normal(size=(400, 3))])

@@ -274,6 +274,20 @@ def test_sparse_columns_are_numbers() -> None:
     assert read_table(frame).data.column("a").to_pylist() == [0.0, 0.0, 1.0]
 
 
+def test_types_that_pandas_alone_has_are_read_as_what_they_stand_for() -> None:
+    cut = pd.cut(pd.Series([1.0, 7.0, None]), [0, 5, 10])
+    month = pd.PeriodIndex(["2024-02", None, "2024-03"], freq="M")
+    table = read_table(pd.DataFrame({"cut": cut, "month": month})).data
+    assert table.column("cut").to_pylist() == ["(0, 5]", "(5, 10]", None]
+    assert table.column("month").to_pylist() == [
+        pd.Timestamp("2024-02-01"),
+        None,
+        pd.Timestamp("2024-03-01"),
+    ]
+    bare = pd.DataFrame({"bare": pd.arrays.IntervalArray(cut)})
+    assert read_table(bare).data.column("bare").to_pylist() == ["(0.0, 5.0]", "(5.0, 10.0]", None]
+
+
 @pytest.mark.parametrize("value", [1 + 2j, object()])
 def test_cells_of_no_known_type_are_named(value: object) -> None:
     with pytest.raises(TableError, match=r"'odd' of the DataFrame holds .* \((complex|object)"):

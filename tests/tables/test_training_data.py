@@ -100,6 +100,8 @@ def test_censored_rows(frame: pd.DataFrame) -> None:
     np.testing.assert_array_equal(data.y[:4], [120, 80, 95, 95])
     assert list(data.exact[:5]) == [False, False, False, True, True]
     assert "low" not in data.X
+    told = "3 targets are only known by bounds: models learn from them, figures count the others."
+    assert told in data.notes
     frame.loc[5, ["low", "high"]] = [2, 1]
     with pytest.raises(TableError, match="row 6 of the DataFrame has 2 and 1"):
         prepared(frame, lower_column="low", upper_column="high")
@@ -107,12 +109,12 @@ def test_censored_rows(frame: pd.DataFrame) -> None:
 
 def test_a_weight_column(frame: pd.DataFrame) -> None:
     frame["w"] = np.arange(1.0, len(frame) + 1)
-    frame.loc[3, "w"] = np.nan
+    frame.loc[3, "w"], frame.loc[5, "w"] = np.nan, 0.0
     data = prepared(frame, weight_column="w")
     assert data.weight is not None
-    assert data.weight.tolist() == frame["w"].drop(index=3).tolist()
+    assert data.weight.tolist() == frame["w"].drop(index=[3, 5]).tolist()
     assert "w" not in data.X.columns
-    assert "1 row without a target value or a finite weight left out." in data.notes
+    assert "2 rows without a target value or a positive weight left out." in data.notes
     for bad, problem in ((-1.0, "weights must be non-negative, but 'w' holds -1"), (0.0, "only 0")):
         with pytest.raises(TableError, match=problem):
             prepared(frame.assign(w=bad), weight_column="w")

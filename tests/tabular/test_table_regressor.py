@@ -144,6 +144,19 @@ def test_columns_without_names_are_called_by_their_numbers() -> None:
     assert by_number.predict(frame[[0, 1]]).shape == (40,)
 
 
+def test_a_target_is_called_as_the_frame_calls_it() -> None:
+    values = np.random.default_rng(0).normal(size=(40, 2))
+    levels = pd.DataFrame(values, columns=pd.MultiIndex.from_tuples([("a", "x"), ("a", "y")]))
+    assert quick(time_budget=1e-3).fit(levels, ("a", "y")).schema_.target == "('a', 'y')"
+    numbered = pd.DataFrame(values)
+    assert quick(time_budget=1e-3).fit(numbered, numbered.columns[1]).schema_.target == "1"
+
+
+def test_targets_of_no_known_type_are_named(houses: pd.DataFrame) -> None:
+    with pytest.raises(TableError, match=r"'y' of the DataFrame holds .* \(complex128\)"):
+        quick().fit(houses[["area"]], houses["price"].to_numpy() + 1j)
+
+
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -400,6 +413,20 @@ def test_receipts_know_all_rows_where_no_model_looks_at_gaps(
     monkeypatch.setattr(type(proximity), "references", lambda self: references)
     far = houses.head(3).assign(area=1e4, age=500.0)
     assert all("no training row" in words for words in model.explain_uncertainty(far).unlike)
+
+
+def test_receipts_say_nothing_of_training_rows_by_a_number_that_was_left_out(
+    model: TableRegressor, houses: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A feature that does not matter is constant in the rows among which neighbours are sought."""
+    proximity = model.engine_.proximity_
+    references = proximity.references()
+    feature = model.encoder_.measured()["area"][0]
+    references[:, feature] = np.median(references[:, feature])
+    monkeypatch.setattr(type(proximity), "references", lambda self: references)
+    far = houses.head(3).assign(area=1e4)
+    for words in model.explain_uncertainty(far).unlike:
+        assert "area differs from the nearest training rows" in words
 
 
 def test_an_unknown_category_is_as_wide_as_it_is_wrong_and_flagged() -> None:

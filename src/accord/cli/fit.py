@@ -87,7 +87,8 @@ _SMALL_FILE = 10_000
 @options.count("--epochs", about="Passes over the table of a method that is one ensemble.")
 @options.column(
     "--weight-column",
-    about="How much each row counts in training. The figures of the report count every row once.",
+    about="How much each row counts in training; rows with 0 are left out. The figures of the "
+    "report count every other row once.",
 )
 @options.column(
     "--tolerance-column",

@@ -70,6 +70,11 @@ class TrainingTable:
         return len(self.y)
 
     @property
+    def judging(self) -> Bools:
+        """Which rows say how good a prediction is: their target is known and has a weight; (N,)."""
+        return self.measured & (self.weight > 0)
+
+    @property
     def log_unit(self) -> float:
         """log of one scaled unit, per which densities are compared, whatever targets are in."""
         return math.log(TargetScale.of(self.y[self.measured]).scale)
@@ -195,9 +200,9 @@ def learnt_from(table: TrainingTable, rows: ScaledRows, parts: Sequence[Part]) -
 
 
 def held_out_rows(table: TrainingTable, parts: Sequence[Part]) -> Indices:
-    """The rows that the parts ask about and whose target is known, in order."""
+    """The rows that the parts ask about and whose target is known and counts, in order."""
     asked = np.sort(np.concatenate([part.test for part in parts]))
-    return np.asarray(asked[table.measured[asked]])
+    return np.asarray(asked[table.judging[asked]])
 
 
 def out_of_fold(model: Model, x: Floats, parts: Sequence[Part], rows: Indices) -> Components:

@@ -28,8 +28,9 @@ from accord.portfolio.recipes import GaussianProcessRecipe
 from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
 
-# Below this many rows a kernel that has seen the held-out ones knows too much about them.
-_ROWS_FOR_ONE_KERNEL = 250
+# With fewer rows, in all or for each length, a kernel that has seen those held out knows too much
+# about them.
+_ROWS_FOR_ONE_KERNEL, _ROWS_PER_LENGTH = 250, 15
 _SUBSET = 500
 # More features than this share one length.
 _MOST_LENGTHS = 150
@@ -113,11 +114,12 @@ class GaussianProcess:
         **Shape**: x (n, d) → (F, n) each.
         """
         folds = range(len(self.hidden_)) if fold is None else [fold]
+        sees_all = not any(len(self.hidden_[number]) for number in folds)
         mean, variance = np.empty((2, len(folds), len(x)))
         for start in range(0, len(x), _CHUNK):
             own = slice(start, start + _CHUNK)
             cross = self._kernel(x[own], self.rows_)
-            explained, solved = _solved(cross, self.factor)
+            explained, solved = _solved(cross, self.factor, squares_only=sees_all)
             mean[:, own] = cross @ self.weight_
             variance[:, own] = self.amplitude_ + self.noise_ - explained
             for place, number in enumerate(folds):
@@ -140,7 +142,7 @@ class GaussianProcess:
     def _maximise_evidence(self, x: Floats, z: Floats) -> None:
         """Logarithms of the lengths, the amplitude and the noise, by L-BFGS."""
         d = x.shape[1]
-        n_lengths = d if d <= _MOST_LENGTHS else 1
+        n_lengths = _n_lengths(d)
         usual = math.log(1.3 * math.sqrt(d))  # rows of independent features are about √(2d) apart
 
         def loss(values: Floats) -> tuple[float, Floats]:
@@ -180,14 +182,15 @@ class GaussianProcessModel:
     ) -> Self:
         self.encoding_ = FeatureEncoding().fit(rows.x)
         x, z = self.encoding_(rows.x), trained_on(rows.z)
-        if len(z) < _ROWS_FOR_ONE_KERNEL:
-            alone = [(np.asarray(own), [own]) for own in folds]
+        if len(z) < max(_ROWS_FOR_ONE_KERNEL, _ROWS_PER_LENGTH * _n_lengths(x.shape[1])):
+            sharing = [[own] for own in folds]
         else:
-            alone = [(np.unique(np.concatenate(folds)), list(folds))]
-        self.processes_ = [
-            GaussianProcess().learn_kernel(x[used], z[used], seed=seed).condition(x, z, own)
-            for used, own in alone
-        ]
+            sharing = [list(folds)]
+        self.processes_ = []
+        for own in sharing:
+            used = np.unique(np.concatenate(own))
+            kernel = GaussianProcess().learn_kernel(x[used], z[used], seed=seed)
+            self.processes_.append(kernel.condition(x, z, own))
         return self
 
     def elsewhere(
@@ -212,8 +215,14 @@ class GaussianProcessModel:
         )
 
 
-def _solved(rows: Floats, triangle: Floats) -> tuple[Floats, Floats]:
+def _n_lengths(d: int) -> int:
+    return d if d <= _MOST_LENGTHS else 1
+
+
+def _solved(rows: Floats, triangle: Floats, *, squares_only: bool) -> tuple[Floats, Floats]:
     """‖Tv‖² and TᵀTv for each row v and a lower triangle T, about half of which is zero.
+
+    With ``squares_only`` the second is left at 0.
 
     **Shape**: rows (m, n), triangle (n, n) → (m,) and (m, n).
     """
@@ -222,7 +231,8 @@ def _solved(rows: Floats, triangle: Floats) -> tuple[Floats, Floats]:
         block = triangle[start : start + _BLOCK, : start + _BLOCK]
         product = rows[:, : block.shape[1]] @ block.T
         squares += np.einsum("ij,ij->i", product, product)
-        solved[:, : block.shape[1]] += product @ block
+        if not squares_only:
+            solved[:, : block.shape[1]] += product @ block
     return squares, solved
 
 

@@ -389,7 +389,7 @@ class PortfolioRegressor(DistributionalRegressor):
         self, table: TrainingTable, rows: Indices, fold: int, put: Sequence[Blank]
     ) -> HeldOutEvidence:
         """Measured rows as the models of one fold predict them with some blanks put in."""
-        rows = rows[table.measured[rows]]
+        rows = rows[table.judging[rows]]
         x = blanked(table.x[rows], put)
         growth = self.widening_.growth
         growths = growth_at(growth, growth(x))

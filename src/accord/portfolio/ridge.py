@@ -9,6 +9,7 @@ scikit-learn's BayesianRidge finds the same α, λ and w, but keeps a covariance
 fold; here it stays in the basis of the singular vectors, which are no more than the rows.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
@@ -23,7 +24,7 @@ from accord.portfolio.recipes import RIDGE_ROWS, RidgeRecipe
 from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
 
-# Features are bounded only far out, so that what is linear stays so in long tails.
+# Features are bounded only far out, and not softly: what is linear stays so, in long tails as well.
 _BOUND = 64.0
 # A line goes on beyond the training rows by this share of their range, and is level from there on.
 _BEYOND = 0.5
@@ -131,20 +132,21 @@ class RidgeModel:
     def fit(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> Self:
-        self.encoding_ = FeatureEncoding(bins=self.recipe.bins, bound=_BOUND).fit(rows.x)
+        self.encoding_ = FeatureEncoding(bins=self.recipe.bins, bound=math.inf).fit(rows.x)
         n_encoded = max(1, len(self.encoding_.kept_) + len(self.encoding_.start_))
         self.used_ = np.setdiff1d(np.arange(n_encoded), self.encoding_.column_)
         z = trained_on(rows.z)
         chosen = [at_most(own, RIDGE_ROWS, seed) for own in folds]
         ends = _ends(self._encoded(rows.x[np.unique(np.concatenate(chosen))]), _BEYOND)
-        self.lowest_, self.highest_ = ends["lowest"], ends["highest"]
+        self.lowest_ = np.maximum(ends["lowest"], -_BOUND)
+        self.highest_ = np.minimum(ends["highest"], _BOUND)
         self.lines_ = [
             Line.fitted(self._encoded(rows.x[own]), z[own], rows.weight[own]) for own in chosen
         ]
         return self
 
     def _encoded(self, x: Floats) -> Floats:
-        return np.asarray(self.encoding_(x)[:, self.used_])
+        return np.asarray(self.encoding_(x)[:, self.used_].clip(-_BOUND, _BOUND))
 
     def elsewhere(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None

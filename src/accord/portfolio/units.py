@@ -176,12 +176,13 @@ class PortfolioUnits:
         if len(table) < SHIFTED_ROWS:
             return []
         parts = thinned(shifted_parts(table.x, changes, seed=seed), ASKED_ROWS, seed=seed)
-        parts = [p for p in parts if table.measured[p.test].any() and table.measured[p.train].any()]
+        judging = table.judging
+        parts = [p for p in parts if judging[p.test].any() and table.measured[p.train].any()]
         parts = parts[: self._number_in_time(members, len(parts))]
         models = self.elsewhere(members, parts)
         found = []
         for fold, part in enumerate(parts):
-            test = part.test[table.measured[part.test]]
+            test = part.test[judging[part.test]]
             predictions = [
                 Prediction.of(member, model.components(table.x[test], fold), scale)
                 for member, model in zip(members, models, strict=True)

@@ -274,10 +274,24 @@ def _from_frame(frame: pd.DataFrame | ArrowFrame) -> Table:
 
 def _from_pandas(frame: pd.DataFrame) -> pa.Table:
     """A frame as a table; cells of several types in one column as text, as a file has them."""
+    frame = _without_pandas_types(frame)
     try:
         return pa.Table.from_pandas(frame, preserve_index=False)
     except (pa.ArrowException, TypeError):
         return pa.table({name: _column_of(name, frame[name]) for name in frame.columns})
+
+
+def _without_pandas_types(frame: pd.DataFrame) -> pd.DataFrame:
+    """Periods as their first moment and intervals, also those of pandas.cut, as categories."""
+    found: dict[str, Any] = {}
+    for name, column in frame.items():
+        kind = column.dtype
+        cells = kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else kind
+        if isinstance(cells, pd.IntervalDtype):
+            found[str(name)] = column.astype("category").cat.rename_categories(str)
+        elif isinstance(kind, pd.PeriodDtype):
+            found[str(name)] = column.dt.start_time
+    return frame.assign(**found)
 
 
 def _column_of(name: str, column: "pd.Series[Any]") -> pa.Array:

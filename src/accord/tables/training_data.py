@@ -116,11 +116,7 @@ class FurtherTraining:
         """The rows of a batch that have a target, or bounds on it."""
         numbers = {role: self._numbers(batch, role) for role in self._given}
         y, exact, lower, upper = _targets(batch, self._given, numbers)
-        usable = exact | np.isfinite(y)
-        for role, plural in _NON_NEGATIVE.items():
-            if role in self._given:
-                usable &= _stated(numbers[role], plural, self._given[role])
-        usable &= np.abs(y) <= _LARGEST_TARGET
+        usable = _usable(y, exact, self._given, numbers) & (np.abs(y) <= _LARGEST_TARGET)
         kept = np.flatnonzero(usable)
         first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
         conformed = conform_rows(batch.data, self._schema, source=batch.name, first_row=first)
@@ -187,11 +183,8 @@ def _assemble(
     category: Sequence[str],
 ) -> TrainingData:
     y, exact, lower, upper = _targets(table, given, numbers)
-    usable = exact | np.isfinite(y)
-    for role, plural in _NON_NEGATIVE.items():
-        if role in given:
-            usable &= _stated(numbers[role], plural, given[role])
-    if "weight" in given and not np.any(numbers["weight"][usable] > 0):
+    usable = _usable(y, exact, given, numbers)
+    if "weight" in given and not np.any(numbers["weight"] > 0):
         raise TableError(
             f"some weights must be positive, but {quoted(given['weight'])} holds only 0. "
             "Name another column."
@@ -203,6 +196,9 @@ def _assemble(
     found = choose_features(table, data, rows, given, ignore, use, category)
     notes = [*table.notes, *_names_in_doubt(table), *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
+    if bounded := int((~exact[kept]).sum()):
+        known = count(bounded, "target is only", "targets are only")
+        notes.append(f"{known} known by bounds: models learn from them, figures count the others.")
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
     return TrainingData(
@@ -244,6 +240,17 @@ def _of_rows(values: Floats | None, rows: NDArray[np.intp]) -> Floats | None:
     return None if values is None else values[rows]
 
 
+def _usable(
+    y: Floats, exact: Bools, given: Mapping[str, str], numbers: Mapping[str, Floats]
+) -> Bools:
+    """Rows with a target, or bounds on it, and with all that counts them; of weight 0 is none."""
+    usable = exact | np.isfinite(y)
+    for role, plural in _NON_NEGATIVE.items():
+        if role in given:
+            usable &= _stated(numbers[role], plural, given[role])
+    return usable & (numbers["weight"] > 0) if "weight" in given else usable
+
+
 def _stated(values: Floats, plural: str, column: str) -> Bools:
     """Which rows state a weight or a tolerance; none may be negative."""
     stated = ~np.isnan(values)
@@ -258,7 +265,8 @@ def _stated(values: Floats, plural: str, column: str) -> Bools:
 def _rows_left_out(table: Table, given: dict[str, str], usable: Bools) -> list[str]:
     notes, target = [], given["target"]
     if left_out := int((~usable).sum()):
-        others = "".join(f" or a finite {role}" for role in _NON_NEGATIVE if role in given)
+        needed = {"weight": " or a positive weight", "tolerance": " or a finite tolerance"}
+        others = "".join(words for role, words in needed.items() if role in given)
         notes.append(f"{count(left_out, 'row')} without a target value{others} left out.")
     raw = _numbers(table, target)
     infinite = table.numbers_of(np.flatnonzero(np.isinf(raw) & ~usable))

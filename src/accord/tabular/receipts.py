@@ -24,6 +24,8 @@ from accord.tables import TableEncoder
 from accord.tabular.profile import CATEGORIES, TableProfile
 from accord.trust import Proximity
 
+_DIFFERS = "differs from the nearest training rows"
+
 
 class KnowsDistances(Protocol):
     """A model that widens predictions away from its data, and for what is not known."""
@@ -171,9 +173,11 @@ class _Cells:
             rare = None if len(shares) >= CATEGORIES else 0.0
             return unlike_category(category, shares.get(category, rare), self.profile.n_rows)
         if name not in self.measured:
-            return "differs from the nearest training rows"
+            return _DIFFERS
         feature, centre, scale = self.measured[name]
         training, ordered = self._training(name, column)
+        if np.ptp(training) == 0:  # the number was left out; of a date, its season may not be
+            return _DIFFERS
         value = float(rounded(centre + scale * self.x[row, feature]))
         low, high = rounded(np.array(self.limits[name]))
         # values beyond count as lying just there, and are not known any more

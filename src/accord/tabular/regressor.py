@@ -160,8 +160,9 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
                 files; an :class:`accord.tables.TableFile` says how a CSV file is written.
             y: The name of the target column, or the targets.
             sample_weight: How much each row counts in training and in choosing and calibrating
-                models; a column name or values. Intervals, and the figures of held-out rows, count
-                every row once. Gaussian processes of the portfolio learn without weights.
+                models; a column name or values. Rows with 0 are left out; intervals, and the
+                figures of held-out rows, count every other row once. Gaussian processes of the
+                portfolio learn without weights.
             y_tolerance: A tolerance for each row, in target units; a column name or values.
             y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
                 values.

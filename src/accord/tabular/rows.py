@@ -186,7 +186,8 @@ def with_roles(
     for role, value in given.items():
         if value is None:
             continue
-        if isinstance(value, str | int):  # frames without names number their columns
+        # frames without names number their columns, and those with names in levels have tuples
+        if np.ndim(value) == 0 or (isinstance(value, tuple) and str(value) in data.column_names):
             roles[role] = str(value)
             continue
         values = np.asarray(value)
@@ -198,7 +199,8 @@ def with_roles(
             )
         wish = getattr(value, "name", None) or _NAMES.get(role, f"y {role}")
         roles[role] = _free_name(str(wish), data.column_names)
-        data = data.append_column(roles[role], pa.array(values, from_pandas=True))
+        column = read_table(pd.DataFrame({roles[role]: values})).data.column(0)
+        data = data.append_column(roles[role], column)
     # values that are given belong to the rows at hand: there are none for the rest of a file
     return replace(table, data=data, origin=table.origin if data is table.data else None), roles
 
