@@ -53,12 +53,14 @@ def server_of(module: str) -> BaseContext:
     return context
 
 
-def start_server(module: str) -> None:
-    """Let the server, where there is one, import ``module`` while this process does so itself."""
-    if server_of(module).get_start_method() == "forkserver":
-        from multiprocessing.forkserver import ensure_running
+def start_server(module: str) -> bool:
+    """Let the server import ``module`` while this process goes on; whether there is a server."""
+    if server_of(module).get_start_method() != "forkserver":
+        return False
+    from multiprocessing.forkserver import ensure_running
 
-        ensure_running()
+    ensure_running()
+    return True
 
 
 def _after_fork() -> None:
