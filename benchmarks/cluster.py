@@ -4,9 +4,11 @@
     python benchmarks/cluster.py --rows 20000 --workers 4
 
 First the fit runs in this process, unit by unit: processor seconds of each, of what stays with the
-client, and the bytes that a cluster would move. Then it runs on 1 and on more workers, and the
-times and the bits are compared. From these constants follows a model of the time on up to 100
-workers, which is compared with the measured times, too:
+client, and the bytes that a cluster would move. Then it runs on 1 and on more workers, and times,
+processor seconds and bits are compared: whatever else the machine does, the units should take the
+workers about as many processor seconds as they take here. What the clock says is worth something
+only if two workers get two processors, so that is measured, too. From these constants follows a
+model of the time on up to 100 workers, which is compared with the measured times:
 
     T(W) = client + round trip · units + table · ⌈log₂(W + 1)⌉ / bandwidth + results / bandwidth
            + longest worker's recipes + longest worker's shifted models
@@ -15,6 +17,7 @@ workers, which is compared with the measured times, too:
 import argparse
 import heapq
 import math
+import os
 import pickle
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -73,6 +76,23 @@ def nothing() -> None:
     """The smallest unit."""
 
 
+def busy(seconds: float) -> float:
+    """The share of a processor that this process gets while it computes."""
+    start, own = time.perf_counter(), time.process_time()
+    while time.perf_counter() - start < seconds:
+        pass
+    return (time.process_time() - own) / (time.perf_counter() - start)
+
+
+def processors(client: Any, count: int) -> float:
+    """How many processors all workers get together: beside other work, not more than one may."""
+    return float(sum(share for _, share, _ in workers_of(client).run(busy, [(3.0,)] * count)))
+
+
+def processor_seconds(client: Any) -> float:
+    return float(sum(client.run(time.process_time).values()))
+
+
 def fitted(X: Any, y: Any, client: Any = None) -> tuple[PortfolioRegressor, float]:
     start = time.perf_counter()
     model = PortfolioRegressor(random_state=0).fit(X, y, client=client)
@@ -115,9 +135,13 @@ def main() -> None:
                 start = time.perf_counter()
                 list(workers_of(client).run(nothing, [()] * 20))
                 trip = (time.perf_counter() - start) / 20
+            got, before = processors(client, count), processor_seconds(client)
             model, seconds[count] = fitted(X, y, client)
+            taken = processor_seconds(client) - before
             same = np.array_equal(model.predict_interval(X), here.predict_interval(X))
-            print(f"{count} workers: {seconds[count]:.1f} s, the same bits: {same}", flush=True)
+            print(f"{count} workers: {seconds[count]:.1f} s, ", end="")
+            print(f"{taken:.1f} s of their processors, the same bits: {same}; ", end="")
+            print(f"before, they got {got:.2f} processors, at a load of {os.getloadavg()[0]:.1f}")
     print(f"speed-up {seconds[1] / seconds[given.workers]:.2f}; round trip {1e3 * trip:.1f} ms")
 
     moved = measured.sent + measured.returned

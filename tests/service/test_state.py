@@ -43,6 +43,14 @@ def test_the_description_has_the_columns_and_real_examples(
     assert ask(service, Call(body=text, media="text/csv"))[0].status == 200
 
 
+def test_the_description_says_that_no_body_may_be_empty(service: Service) -> None:
+    found = ask(service, Call("/openapi.json"))[0].json
+    for media, body in found["paths"]["/predict"]["post"]["requestBody"]["content"].items():
+        rows = found["components"]["schemas"]["Rows"]
+        assert rows["minItems"] == 1 if "$ref" in body["schema"] else body["schema"]["minLength"]
+        assert ask(service, Call(body=b"", media=media))[0].status == 422
+
+
 def test_the_description_refers_to_what_it_defines(service: Service) -> None:
     found = ask(service, Call("/openapi.json"))[0]
     named = set(re.findall(r'"#/components/schemas/(\w+)"', found.body.decode()))

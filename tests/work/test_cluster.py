@@ -47,6 +47,16 @@ def threads() -> tuple[int, int]:
     return os.getpid(), torch.get_num_threads()
 
 
+def pages() -> int:
+    """Pages of memory that are asked for while 200 arrays of 512 pages each are made and freed."""
+    import resource
+
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(200):
+        np.ones(2**18)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+
 def noted(number: int, table: Any, folder: str, seconds: float) -> int:
     """Leaves a file each time it is called."""
     Path(folder, f"{number}-{os.getpid()}-{time.time_ns()}").touch()
@@ -71,6 +81,12 @@ def test_each_unit_has_one_thread_and_a_process_of_its_own(client: Any) -> None:
     found = [value for _, value, _ in workers_of(client).run(threads, [()] * 4)]
     assert {count for _, count in found} == {1}
     assert os.getpid() not in {process for process, _ in found}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="of glibc")
+def test_memory_that_a_unit_has_freed_is_used_again(client: Any) -> None:
+    found = [value for _, value, _ in workers_of(client).run(pages, [()] * 4)]
+    assert max(found) < 20 * 512
 
 
 def test_calls_are_taken_when_somebody_is_free(client: Any) -> None:

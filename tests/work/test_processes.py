@@ -35,6 +35,22 @@ def ended() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+def run_script(folder: Path, script: str, module: str) -> str:
+    """What a script prints; its processes import the module ``imported_by_workers``."""
+    (folder / "imported_by_workers.py").write_text(module)
+    (folder / "script.py").write_text(script)
+    path = os.pathsep.join([str(folder), *filter(None, sys.path)])
+    done = subprocess.run(
+        [sys.executable, "script.py"],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip()
+
+
 def outcomes(workers: Workers) -> list[tuple[int, float | None, str]]:
     found = workers.run(inverse, [(4.0,), (0.0,), (2.0,)])
     return sorted((number, value, type(error).__name__) for number, value, error in found)
@@ -73,33 +89,47 @@ if __name__ == "__main__":
     "forkserver" not in multiprocessing.get_all_start_methods(), reason="has no fork server"
 )
 def test_the_module_is_imported_once_for_all(tmp_path: Path) -> None:
-    (tmp_path / "imported_by_workers.py").write_text("print('imported', flush=True)")
-    script = tmp_path / "started.py"
-    script.write_text(_STARTED)
-    path = os.pathsep.join([str(tmp_path), *filter(None, sys.path)])
-    done = subprocess.run(
-        [sys.executable, script],
-        env={**os.environ, "PYTHONPATH": path},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert done.stdout.count("imported") == 1
+    assert run_script(tmp_path, _STARTED, "print('imported', flush=True)") == "imported"
+
+
+_IMPORTING = """
+import time
+from pathlib import Path
+late = time.monotonic() + 60
+while not Path("entered").exists() and time.monotonic() < late:
+    time.sleep(0.01)
+ENTERED = Path("entered").exists()
+def entered():
+    return ENTERED
+"""
+_ENTERING = """
+from pathlib import Path
+from accord.work import Processes
+if __name__ == "__main__":
+    with Processes(1, "imported_by_workers") as workers:
+        Path("entered").touch()
+        import imported_by_workers
+        print(list(workers.run(imported_by_workers.entered, [()])))
+"""
+
+
+def test_who_asks_goes_on_while_the_module_is_imported(tmp_path: Path) -> None:
+    assert run_script(tmp_path, _ENTERING, _IMPORTING) == "[(0, True, None)]"
 
 
 def test_a_process_that_is_lost_is_named() -> None:
-    with (
-        Processes(1, "accord.work") as workers,
-        pytest.raises(MemoryError, match="one was ended from outside"),
-    ):
-        list(workers.run(ended, [()]))
+    """Also to who asks for the next units: a fit has several rounds of them."""
+    with Processes(1, "accord.work") as workers:
+        for unit in (ended, threads):
+            with pytest.raises(MemoryError, match="one was ended from outside"):
+                list(workers.run(unit, [()]))
 
 
 def test_they_end_with_the_block() -> None:
     before = set(multiprocessing.active_children())
     with Processes(2, "accord.work") as workers:
+        list(workers.run(inverse, [(1.0,), (2.0,)]))
         own = set(multiprocessing.active_children()) - before
-        list(workers.run(inverse, [(1.0,)]))
     for process in own:
         process.join(30)
     assert len(own) == 2

@@ -166,10 +166,10 @@ def fit(
     """
     wanted = [output] if no_report else [output, *terminal.with_document(report)]
     terminal.check_files([table], wanted, force=force)
-    file = terminal.file_of(table, settings)
-    terminal.check_roles(file, settings)
     if not (scheduler or workers or settings["effort"] == "quick") and _is_large(table):
         _start_early()
+    file = terminal.file_of(table, settings)
+    terminal.check_roles(file, settings)
 
     from accord._files import atomic_outputs
     from accord.report import fit_report

@@ -105,8 +105,8 @@ def _bodies(served: Served) -> dict[str, Any]:
             "schema": {"$ref": "#/components/schemas/Rows"},
             "example": served.examples,
         },
-        MEDIA["csv"]: {"schema": {"type": "string"}, "example": text.getvalue()},
-        MEDIA["arrow"]: {"schema": {"type": "string", "format": "binary"}},
+        MEDIA["csv"]: {"schema": {"type": "string", "minLength": 1}, "example": text.getvalue()},
+        MEDIA["arrow"]: {"schema": {"type": "string", "format": "binary", "minLength": 1}},
     }
 
 

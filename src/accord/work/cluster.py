@@ -198,13 +198,14 @@ def _alone(code: str, unit: Callable[..., Any], *arguments: Any) -> Any:
     """A unit on a worker: with the code of the process that asks, and one thread."""
     import torch
 
-    from accord._processes import one_thread
+    from accord._processes import keep_freed_memory, one_thread
 
     if code_digest() != code:
         raise _OtherCodeError(
             "workers must have the accord and the numerical libraries of this process, got others. "
             "Install the same versions everywhere."
         )
+    keep_freed_memory()
     before = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

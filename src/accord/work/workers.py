@@ -27,7 +27,7 @@ from threadpoolctl import threadpool_limits
 
 from accord import persistence
 from accord._files import quoted
-from accord._processes import available, server_of
+from accord._processes import available, server_of, start_server
 from accord.work.cluster import OnCluster
 
 if TYPE_CHECKING:
@@ -237,26 +237,27 @@ class Here:
 class Processes:
     """Processes of this machine, one thread each; used as a context, with which they end.
 
-    They start at once and import ``module`` meanwhile, so that the first unit need not wait; where
-    the system has a fork server it does so for all of them, and for those of later fits.
+    ``module`` is imported at once, while this process goes on, so that the first unit need not
+    wait; where the system has a fork server it does so for all of them, and for those of later
+    fits. To ask it for a process is to wait until it is ready: the first units do that.
     """
 
     in_process = False
 
     def __init__(self, count: int, module: str) -> None:
         self.count = count
-        others = multiprocessing.active_children()
+        served = start_server(module)
         self._pool = ProcessPoolExecutor(count, server_of(module), _begin, (module,))
-        for _ in range(count):  # the pool starts a process when none is free
+        for _ in range(0 if served else count):  # the pool starts a process when none is free
             self._pool.submit(int)
-        self._own = [p for p in multiprocessing.active_children() if p not in others]
 
     def __enter__(self) -> "Processes":
         return self
 
     def __exit__(self, *_: object) -> None:
+        own = list(self._pool._processes.values())
         self._pool.shutdown(wait=False, cancel_futures=True)
-        for process in self._own:  # nobody waits for a unit that was begun
+        for process in own:  # nobody waits for a unit that was begun
             process.terminate()
 
     def share(self, value: Any) -> Any:
@@ -271,22 +272,25 @@ class Processes:
     ) -> Iterator[tuple[int, Any, Exception | None]]:
         waiting, at_work = enumerate(calls), dict[Future[Any], int]()
         more = True
-        while more or at_work:
-            while more and len(at_work) < self.count and _is_near(at_work.values(), ahead):
-                call = next(waiting, None)
-                more = call is not None
-                if call is not None:
-                    at_work[self._pool.submit(unit, *call[1])] = call[0]
-            for future in wait(at_work, return_when=FIRST_COMPLETED).done:
-                error = future.exception()
-                if isinstance(error, BrokenProcessPool):
-                    raise MemoryError(
-                        "the processes that train must live until they are done, but one was ended "
-                        "from outside. Is there enough memory? Use n_jobs=1 (--threads 1)."
-                    ) from error
-                if error is not None and not isinstance(error, Exception):
-                    raise error
-                yield at_work.pop(future), None if error else future.result(), error
+        try:
+            while more or at_work:
+                while more and len(at_work) < self.count and _is_near(at_work.values(), ahead):
+                    call = next(waiting, None)
+                    more = call is not None
+                    if call is not None:
+                        at_work[self._pool.submit(unit, *call[1])] = call[0]
+                for future in wait(at_work, return_when=FIRST_COMPLETED).done:
+                    error = future.exception()
+                    if isinstance(error, BrokenProcessPool) or not isinstance(
+                        error, Exception | None
+                    ):
+                        raise error
+                    yield at_work.pop(future), None if error else future.result(), error
+        except BrokenProcessPool as error:
+            raise MemoryError(
+                "the processes that train must live until they are done, but one was ended "
+                "from outside. Is there enough memory? Use n_jobs=1 (--threads 1)."
+            ) from error
 
 
 def _is_near(numbers: Iterable[int], ahead: int | None) -> bool:
