@@ -11,7 +11,6 @@ from sklearn.base import clone
 from accord._checks import check_choice
 from accord._files import quoted, write_whole
 from accord._types import Floats
-from accord._wording import count
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
 from accord.export import (
     Graph,
@@ -28,10 +27,10 @@ from accord.portfolio import (
     Effort,
     JudgedModel,
     PortfolioRegressor,
+    check_contained,
     checked_bounds,
-    outside_of,
 )
-from accord.tables import TableError, TableInputs, TrainingData, described_inputs, state_unlike
+from accord.tables import TableInputs, TrainingData, described_inputs, state_unlike
 
 if TYPE_CHECKING:
     from accord.tabular.regressor import TableRegressor
@@ -105,15 +104,9 @@ def bounds_for(
     if estimator is not None or bounds is None:
         return None, ()
     if bounds != "detect":
-        low, high = checked_bounds(bounds)
-        outside = data.exact & outside_of(data.y, (low, high))
-        if outside.any():
-            raise TableError(
-                f"bounds must contain all targets, got {(low, high)}, but {outside.sum():,} of "
-                f"{count(int(data.exact.sum()), 'target')} lie outside, the first in row "
-                f"{data.rows[outside.argmax()]}: {data.y[outside.argmax()]:g}. Widen the bounds."
-            )
-        return (low, high), ()
+        ends = checked_bounds(bounds)
+        check_contained(data.y, data.exact, ends, rows=data.rows)
+        return ends, ()
     if data.y[data.exact].min() < 0:
         return None, ()
     return (0.0, None), (

@@ -254,7 +254,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             self.engine_,
             X,
             answer=lambda rows: self.engine_.answer(rows)[0],
-            as_known=self.engine_.answer_as_known,
+            as_known=lambda rows: self.engine_.answer(rows, as_known=True)[0],
             coverage=coverage,
             permutations=permutations,
             seed=random_state,
