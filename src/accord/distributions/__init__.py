@@ -26,6 +26,7 @@ from accord.distributions.predictive import (
     concatenated,
     predictive_of,
     register_sum,
+    uncertainty_of,
     with_noise,
 )
 from accord.distributions.reshaped import (
@@ -78,6 +79,7 @@ __all__ = [
     "of_family",
     "predictive_of",
     "register_sum",
+    "uncertainty_of",
     "with_moments",
     "with_noise",
 ]

@@ -60,8 +60,8 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         >>> x = rng.uniform(-1, 1, (400, 1))
         >>> y = x[:, 0] + (0.1 + 0.2 * (x[:, 0] > 0)) * rng.normal(size=400)
         >>> model = DeepEnsembleRegressor(random_state=0).fit(x, y)
-        >>> model.predict_uncertainty([[-0.5], [0.5]]).aleatoric.round(1)
-        array([0.1, 0.3])
+        >>> model.predict_uncertainty([[-0.5], [0.5]])["noise"].round(1).tolist()
+        [0.1, 0.3]
     """
 
     adversarial: bool = False
@@ -229,8 +229,8 @@ class EvidentialRegressor(PlainEnsembleRegressor):
         >>> rng = np.random.default_rng(0)
         >>> x = rng.uniform(-1, 1, (400, 1))
         >>> model = EvidentialRegressor(random_state=0).fit(x, x[:, 0] + rng.normal(size=400) / 10)
-        >>> model.predict_uncertainty([[0.5]]).aleatoric.round(1)
-        array([0.1])
+        >>> model.predict_uncertainty([[0.5]])["noise"].round(1).tolist()
+        [0.1]
     """
 
     uncertainty: Literal["corrected", "original"] = "corrected"
