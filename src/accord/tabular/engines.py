@@ -24,7 +24,6 @@ from accord.export import (
 from accord.portfolio import (
     EFFORTS,
     Bounds,
-    Effort,
     JudgedModel,
     PortfolioRegressor,
     check_contained,
@@ -38,28 +37,16 @@ if TYPE_CHECKING:
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
 
 
-def make_engine(
-    estimator: DistributionalRegressor | None,
-    *,
-    effort: Effort,
-    time_budget: float | None,
-    bounds: Bounds | None,
-    n_jobs: int | None,
-    random_state: int | None,
-) -> Engine:
-    """The portfolio, or ``estimator`` as it is; one without a seed of its own gets this one."""
+def make_engine(settings: Mapping[str, Any], bounds: Bounds | None) -> Engine:
+    """The portfolio, or the estimator that is set; one without a seed of its own gets this one."""
+    estimator, seed = settings["engine"], settings["random_state"]
     if estimator is None:
-        return PortfolioRegressor(
-            effort=effort,
-            time_budget=time_budget,
-            bounds=bounds,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-    own = clone(estimator)
-    if own.get_params().get("random_state", 0) is None:
-        own.set_params(random_state=random_state)
-    return JudgedModel(own, random_state=random_state)
+        own = ("effort", "time_budget", "n_jobs", "random_state")
+        return PortfolioRegressor(**{name: settings[name] for name in own}, bounds=bounds)
+    engine = clone(estimator)
+    if engine.get_params().get("random_state", 0) is None:
+        engine.set_params(random_state=seed)
+    return JudgedModel(engine, random_state=seed)
 
 
 def check_engine(settings: Mapping[str, Any]) -> None:

@@ -383,14 +383,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         data = sample.data
         # features are of no use to anybody afterwards
         for_portfolio |= {"blanks": self.encoder_.blanks(), "overwrite_X": True}
-        self.engine_ = make_engine(
-            self.engine,
-            effort=self.effort,
-            time_budget=self.time_budget,
-            bounds=self.bounds_,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        ).fit(
+        self.engine_ = make_engine(self.get_params(deep=False), self.bounds_).fit(
             sample.features,
             data.y,
             groups=sample.together,
