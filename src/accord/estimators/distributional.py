@@ -131,11 +131,8 @@ class DistributionalRegressor(_Regressor, ABC):
         **Shape**: (N, 2), or (N, T, 2) if fitted on several outputs. A DataFrame gives a
         DataFrame with its index.
         """
-        bounds = self._bounds(self._checked(X), coverage)
+        bounds = np.asarray(self.predict_dist(X).interval(coverage))
         return self._framed(X, bounds, ["lower", "upper"])
-
-    def _bounds(self, X: Floats, coverage: float) -> Floats:
-        return np.asarray(self._predictive(X).interval(coverage))
 
     @overload
     def predict_quantiles(
