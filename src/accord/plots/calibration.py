@@ -41,13 +41,6 @@ from accord.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "coverage_by_distance",
-    "error_against_deviation",
-    "pit_histogram",
-    "reliability_diagram",
-]
-
 
 def reliability_diagram(
     curves: ReliabilityCurve | Mapping[str, ReliabilityCurve],

@@ -23,14 +23,6 @@ from accord.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ToleranceCurveLike",
-    "metric_by_method",
-    "tolerance_curve",
-    "trade_off",
-    "training_curves",
-]
-
 
 def metric_by_method(
     estimates: Mapping[str, float],

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import LayoutEngine
 
-__all__ = ["figure", "save", "to_png", "to_svg"]
 
 # Inches around the labels.
 _MARGIN = 0.042

@@ -47,7 +47,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Evidence", "evidence_figure", "plot_model", "sorted_predictions", "uncertainty_split"]
 
 _SOURCES = (
     ("noise in the data", BLUE),
