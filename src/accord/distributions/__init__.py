@@ -33,7 +33,6 @@ from accord.distributions.reshaped import (
     MonotoneCurve,
     Reshaped,
     curve_through_scores,
-    effective_size,
     normal_scores,
 )
 from accord.distributions.smoothed import Smoothed
@@ -72,7 +71,6 @@ __all__ = [
     "VaryingStudentT",
     "concatenated",
     "curve_through_scores",
-    "effective_size",
     "gaussian_match",
     "log_volume",
     "normal_scores",

@@ -1,6 +1,6 @@
 """Tables in and out: CSV and Parquet files, column types, and numbers for networks."""
 
-from accord.tables.cells import CellFormat, CellKind, DecimalMark, with_gaps
+from accord.tables.cells import CellFormat, CellKind, with_gaps
 from accord.tables.conforming import (
     Conformed,
     ConformedRows,
@@ -47,7 +47,6 @@ __all__ = [
     "Column",
     "Conformed",
     "ConformedRows",
-    "DecimalMark",
     "Decision",
     "FurtherTraining",
     "Records",

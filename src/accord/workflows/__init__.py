@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import (
         PredictResult,
-        interval_names,
         load_model,
         predict_table,
         prediction_columns,
@@ -64,7 +63,6 @@ _HOMES = {
     "monitor": ("MonitorResult", "RowToLabel", "monitor_table"),
     "predict": (
         "PredictResult",
-        "interval_names",
         "load_model",
         "predict_table",
         "prediction_columns",
@@ -113,7 +111,6 @@ __all__ = [
     "export_dataset",
     "export_model",
     "fit_table",
-    "interval_names",
     "load_model",
     "measure_drift",
     "method_named",
