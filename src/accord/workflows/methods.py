@@ -207,20 +207,18 @@ def table_model(
 ) -> TableRegressor:
     """A model of tables in which a method, by its name, is what learns.
 
-    ``settings`` are those of :class:`TableRegressor`, and ``options`` of the method, which go to it
-    unless they are None; one that the method does not have is refused.
+    ``settings`` are those of :class:`TableRegressor`, and those that are ``options`` of a method,
+    None to leave them out; one that this method does not have is refused.
 
     >>> table_model("deep-ensemble", epochs=3, coverage=0.9).engine.epochs
     3
     """
     known = {name for each in METHODS for name in each.options}
     of_table = {name: value for name, value in settings.items() if name not in known}
-    bounds = settings.pop("bounds", "detect")
-    given = {name: value for name, value in settings.items() if name in known and value is not None}
-    if bounds is None or bounds == "detect":
-        of_table["bounds"] = bounds
-    else:
-        given["bounds"] = bounds
+    if settings.get("bounds", "detect") is None:  # no bounds: a table's setting, of any method
+        of_table["bounds"] = None
+    unset = (None, "detect")
+    given = {n: value for n, value in settings.items() if n in known and value not in unset}
     found = method_named(method)
     _check_options(found, given)
     if not found.is_portfolio:
