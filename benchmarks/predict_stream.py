@@ -59,14 +59,14 @@ def write(path: Path, n: int) -> None:
 
 
 def fitted(folder: Path, n: int, method: str, effort: str | None) -> Path:
-    from accord.workflows import fit_table
+    from accord.workflows import fit_table, table_model
 
     frame = rows(n, 1)
     noise = np.random.default_rng(2).normal(0, 0.3, len(frame))
     frame["y"] = frame["x0"] + np.sin(frame["x1"]) + frame["x2"] * frame["x3"] / 2
     frame["y"] += (frame["town"] == "a") + noise * (1 + np.abs(frame["x4"]) / 2)
     path = folder / "model.accord"
-    fit_table(frame, target="y", method=method, effort=effort).model.save(path)
+    fit_table(table_model(method, effort=effort), frame, "y").model.save(path)
     return path
 
 

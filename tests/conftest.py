@@ -56,9 +56,9 @@ def houses() -> pd.DataFrame:
 @pytest.fixture(scope="session")
 def fitted(houses: pd.DataFrame) -> "FitResult":
     """A quick fit of the houses, for all who need one."""
-    from accord.workflows import fit_table
+    from accord.workflows import fit_table, table_model
 
-    return fit_table(houses, target="price", effort="quick")
+    return fit_table(table_model(effort="quick"), houses, "price")
 
 
 @pytest.fixture(scope="session")

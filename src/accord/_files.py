@@ -17,20 +17,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = [
-    "STANDARD_STREAM",
-    "OptionError",
-    "atomic_output",
-    "atomic_outputs",
-    "check_inputs",
-    "check_output",
-    "check_outputs",
-    "one_at_a_time",
-    "printable",
-    "quoted",
-    "write_whole",
-]
-
 STANDARD_STREAM = Path("-")
 _PART = ".part"
 _LOCKS = importlib.util.find_spec("fcntl") is not None  # Windows has none

@@ -64,9 +64,11 @@ def test_every_answer_has_its_shape():
     assert mean.shape == std.shape == (7,)
     assert model.predict_quantiles(X[:7], [0.1, 0.5, 0.9]).shape == (7, 3)
     parts = model.predict_uncertainty(X[:7])
-    np.testing.assert_allclose(parts.aleatoric**2 + parts.epistemic**2, parts.total**2)
+    np.testing.assert_allclose(
+        parts["noise"] ** 2 + parts["disagreement"] ** 2, parts["total"] ** 2
+    )
     assert np.isfinite(model.log_score(X, y))
-    assert np.all(parts.epistemic > 0)
+    assert np.all(parts["disagreement"] > 0)
 
 
 def test_held_out_rows_are_not_trained_on():

@@ -437,13 +437,14 @@ def test_the_portfolio_is_known_however_it_is_written(
 ) -> None:
     given: dict[str, Any] = {}
     monkeypatch.setattr(
-        "accord.workflows.fit_table", lambda *_, **settings: given.update(settings) or fitted
+        "accord.workflows.fit_table",
+        lambda model, *_, **options: given.update(options, model=model) or fitted,
     )
     named = ("--method", "Portfolio", "--tolerance", "0.5", "--workers", "1")
     assert run("fit", table, "-t", "price", *named).exit_code == 0
     assert given["client"] is not None
     assert given["checkpoint"] is not None
-    assert given["tolerance"] == 0.5
+    assert given["model"].tolerance == 0.5
 
 
 def test_paths_that_cannot_be_written_fail_before_training(run: Run, table: Path) -> None:

@@ -82,8 +82,9 @@ def test_shapes_and_parts(fitted, sine):
     assert fitted.predict_interval(x).shape == (200, 2)
     assert fitted.predict_quantiles(x, alpha=[0.1, 0.5, 0.9]).shape == (200, 3)
     parts = fitted.predict_uncertainty(x)
-    np.testing.assert_allclose(parts.total**2, parts.aleatoric**2 + parts.epistemic**2, rtol=1e-10)
-    np.testing.assert_allclose(parts.total, std)
+    squares = np.square(parts[["noise", "disagreement", "distance"]]).sum(axis=1)
+    np.testing.assert_allclose(parts["total"] ** 2, squares, rtol=1e-10)
+    np.testing.assert_allclose(parts["total"], std)
 
 
 def test_quantiles_and_intervals_come_from_the_mixture(fitted, sine):
@@ -108,7 +109,7 @@ def test_one_member_is_its_member(sine):
     x, _ = sine
     model = BVMRegressor(**(QUICK | {"n_members": 1})).fit(*sine)
     parts = model.predict_uncertainty(x)
-    np.testing.assert_array_equal(parts.epistemic, 0)
+    np.testing.assert_array_equal(parts["disagreement"], 0)
     assert isinstance(model.predict_dist(x), Mixture)
 
 
@@ -240,7 +241,7 @@ def test_frames_keep_index_and_names(sine):
     frame = pd.DataFrame(x, columns=["x"], index=[f"row{i}" for i in range(200)])
     model = BVMRegressor(**QUICK).fit(frame, y)
     parts = model.predict_uncertainty(frame)
-    assert list(parts.columns) == ["mean", "aleatoric", "epistemic", "total"]
+    assert list(parts.columns) == ["mean", "noise", "disagreement", "distance", "total"]
     assert list(model.predict_quantiles(frame, alpha=[0.05, 0.95]).columns) == ["0.05", "0.95"]
     assert parts.index.equals(frame.index)
 
@@ -369,8 +370,8 @@ def test_the_floor_bounds_how_sure_a_member_may_be():
     free, floored = (
         BVMRegressor(**settings, variance_floor=floor).fit(x, x[:, 0]) for floor in (0.0, 0.01)
     )
-    assert free.predict_uncertainty(x).aleatoric.max() < 0.05
-    assert floored.predict_uncertainty(x).aleatoric.min() >= 0.1
+    assert free.predict_uncertainty(x)["noise"].max() < 0.05
+    assert floored.predict_uncertainty(x)["noise"].min() >= 0.1
 
 
 @pytest.mark.filterwarnings("ignore:training ended at a loss")  # one epoch is not enough

@@ -23,12 +23,12 @@ def fitted() -> PBPRegressor:
 
 def test_recovers_the_noise(fitted: PBPRegressor) -> None:
     parts = fitted.predict_uncertainty(np.linspace(-1.8, 1.8, 20)[:, None])
-    np.testing.assert_allclose(parts.aleatoric, NOISE, rtol=0.12)
-    assert np.all(parts.epistemic < 0.4 * NOISE)
+    np.testing.assert_allclose(parts["noise"], NOISE, rtol=0.12)
+    assert np.all(parts["disagreement"] < 0.4 * NOISE)
 
 
 def test_doubts_grow_away_from_the_data(fitted: PBPRegressor) -> None:
-    epistemic = fitted.predict_uncertainty([[2.0], [3.0], [5.0], [9.0]]).epistemic
+    epistemic = fitted.predict_uncertainty([[2.0], [3.0], [5.0], [9.0]])["disagreement"].to_numpy()
     assert np.all(np.diff(epistemic) > 0)
     assert epistemic[-1] > 5 * epistemic[0]
 

@@ -70,15 +70,16 @@ def test_intervals_cover_new_rows(fitted, name: str) -> None:
 
 @pytest.mark.parametrize("name", ENSEMBLES)
 def test_epistemic_part_grows_away_from_the_data(fitted, name: str) -> None:
-    near = np.median(fitted[name].predict_uncertainty(INSIDE).epistemic)
-    far = fitted[name].predict_uncertainty([[-9.0], [9.0]]).epistemic
+    near = np.median(fitted[name].predict_uncertainty(INSIDE)["disagreement"])
+    far = fitted[name].predict_uncertainty([[-9.0], [9.0]])["disagreement"]
     assert np.all(far > 1.5 * near)
 
 
 @pytest.mark.parametrize("name", MODELS)
 def test_parts_add_up(fitted, name: str) -> None:
-    _, aleatoric, epistemic, total = fitted[name].predict_uncertainty(INSIDE)
-    np.testing.assert_allclose(np.hypot(aleatoric, epistemic), total, rtol=1e-6)
+    parts = fitted[name].predict_uncertainty(INSIDE)
+    squares = np.square(parts[["noise", "disagreement", "distance"]]).sum(axis=1)
+    np.testing.assert_allclose(np.sqrt(squares), parts["total"], rtol=1e-6)
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -117,7 +118,7 @@ def test_mse_ensemble_is_the_spread_of_its_members(fitted) -> None:
     mean, std = model.predict(INSIDE, return_std=True)
     np.testing.assert_allclose(mean, members.mean(axis=0))
     np.testing.assert_allclose(std**2, (members**2).mean(axis=0) - mean**2, atol=1e-8)
-    assert np.all(model.predict_uncertainty(INSIDE).aleatoric < 1e-6)
+    assert np.all(model.predict_uncertainty(INSIDE)["noise"] < 1e-6)
 
 
 def test_mse_ensemble_needs_two_members() -> None:
@@ -233,8 +234,9 @@ def test_student_t_is_the_normal_inverse_gamma_integrated_out(fitted) -> None:
     density = norm.pdf((y - model.y_shift_[0]) / scale, mu, np.sqrt(variance)).mean() / scale
     assert model.predict_dist(INSIDE[:1]).pdf(y) == pytest.approx(density, rel=0.01)
     parts = model.predict_uncertainty(INSIDE[:1])
-    assert parts.aleatoric == pytest.approx(scale * np.sqrt(beta / (alpha - 1)), rel=1e-6)
-    assert parts.epistemic == pytest.approx(scale * np.sqrt(beta / (nu * (alpha - 1))), rel=1e-6)
+    assert parts["noise"].item() == pytest.approx(scale * np.sqrt(beta / (alpha - 1)), rel=1e-6)
+    between = scale * np.sqrt(beta / (nu * (alpha - 1)))
+    assert parts["disagreement"].item() == pytest.approx(between, rel=1e-6)
 
 
 def test_corrected_uncertainty_is_the_width_and_its_share(fitted) -> None:
@@ -244,9 +246,9 @@ def test_corrected_uncertainty_is_the_width_and_its_share(fitted) -> None:
     width = model.y_scale_[0] * np.sqrt(beta * (1 + nu) / (nu * alpha))
     parts = model.predict_uncertainty(INSIDE)
     np.testing.assert_allclose(alpha, nu + 1)
-    np.testing.assert_allclose(parts.aleatoric, width)
-    np.testing.assert_allclose(parts.epistemic, width / np.sqrt(nu))
-    assert np.median(parts.aleatoric) == pytest.approx(NOISE, rel=0.2)
+    np.testing.assert_allclose(parts["noise"], width)
+    np.testing.assert_allclose(parts["disagreement"], width / np.sqrt(nu))
+    assert np.median(parts["noise"]) == pytest.approx(NOISE, rel=0.2)
 
 
 @pytest.mark.parametrize(

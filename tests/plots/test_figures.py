@@ -132,7 +132,6 @@ def test_ids_of_figures_do_not_clash() -> None:
     ids = [set(re.findall(r'\bid="([^"]+)"', svg)) for svg in (one, other)]
     assert ids[0]
     assert not ids[0] & ids[1]
-    assert not ids[0] & set(re.findall(r'\bid="([^"]+)"', plots.to_svg(drawn(), prefix="b-")))
 
 
 def test_every_reference_is_defined() -> None:
@@ -155,12 +154,10 @@ def test_saving_by_ending(tmp_path) -> None:
         plots.save(fig, tmp_path / "picture.pdf")
 
 
-def test_png_is_on_white_unless_told() -> None:
+def test_png_is_on_white() -> None:
     fig, _ = plots.figure(width=2, height=1)
     corner = imread(BytesIO(plots.to_png(fig, dpi=50)))[0, 0]
     np.testing.assert_allclose(corner, [1, 1, 1, 1])
-    clear = imread(BytesIO(plots.to_png(fig, dpi=50, background="none")))[0, 0]
-    assert clear[3] == 0
 
 
 def test_a_callers_axes_keep_the_callers_ink() -> None:

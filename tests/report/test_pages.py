@@ -31,6 +31,7 @@ from accord.workflows import (
     evaluate_table,
     fit_table,
     monitor_table,
+    table_model,
     validate_predictions,
 )
 from accord.workflows.verdict import fit_verdict
@@ -248,7 +249,7 @@ def test_the_course_of_time(fitted: FitResult, houses: pd.DataFrame, tmp_path: P
 def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:
     """Also one whose target is a column too, and that has a unit."""
     frame = houses.iloc[:20].assign(copy=houses["price"]).rename(columns={"price": "price [k€]"})
-    small = fit_table(frame, target="price [k€]", effort="quick")
+    small = fit_table(table_model(effort="quick"), frame, "price [k€]")
     page = fit_report(small)
     assert "20 rows are few" in page
     assert "<small>k€</small>" in page
@@ -374,7 +375,7 @@ def test_figures_of_merit_are_those_of_the_catalogue(page: str, fitted: FitResul
 def test_a_table_of_hardly_any_rows_has_no_part_on_unusual_ones() -> None:
     rng = np.random.default_rng(0)
     frame = pd.DataFrame({"a": rng.normal(size=30)})
-    result = fit_table(frame.assign(y=2 * frame["a"]), target="y", effort="quick", random_state=0)
+    result = fit_table(table_model(effort="quick"), frame.assign(y=2 * frame["a"]), "y")
     page = fit_report(result)
     assert not len(result.shifted)
     assert "had seen no rows like them" not in page + result.verdict.summary

@@ -92,7 +92,7 @@ def test_censored_rows(frame: pd.DataFrame) -> None:
     frame.loc[1, "high"] = 80.0  # at most 80
     frame.loc[2, ["low", "high"]] = [90.0, 100.0]
     frame.loc[3, ["price", "low", "high"]] = [np.nan, 95.0, 95.0]
-    data = prepared(frame, lower_column="low", upper_column="high")
+    data = prepared(frame, lower="low", upper="high")
     assert data.lower is not None
     assert data.upper is not None
     np.testing.assert_array_equal(data.lower[:4], [120, -np.inf, 90, np.nan])
@@ -104,31 +104,31 @@ def test_censored_rows(frame: pd.DataFrame) -> None:
     assert told in data.notes
     frame.loc[5, ["low", "high"]] = [2, 1]
     with pytest.raises(TableError, match="row 6 of the DataFrame has 2 and 1"):
-        prepared(frame, lower_column="low", upper_column="high")
+        prepared(frame, lower="low", upper="high")
 
 
 def test_a_weight_column(frame: pd.DataFrame) -> None:
     frame["w"] = np.arange(1.0, len(frame) + 1)
     frame.loc[3, "w"], frame.loc[5, "w"] = np.nan, 0.0
-    data = prepared(frame, weight_column="w")
+    data = prepared(frame, weight="w")
     assert data.weight is not None
     assert data.weight.tolist() == frame["w"].drop(index=[3, 5]).tolist()
     assert "w" not in data.X.columns
     assert "2 rows without a target value or a positive weight left out." in data.notes
     for bad, problem in ((-1.0, "weights must be non-negative, but 'w' holds -1"), (0.0, "only 0")):
         with pytest.raises(TableError, match=problem):
-            prepared(frame.assign(w=bad), weight_column="w")
+            prepared(frame.assign(w=bad), weight="w")
 
 
 def test_a_tolerance_column(frame: pd.DataFrame) -> None:
     frame["tol"] = 0.5
     frame.loc[0, "tol"] = np.nan
-    data = prepared(frame, tolerance_column="tol")
+    data = prepared(frame, tolerance="tol")
     assert data.tolerance is not None
     assert len(data.tolerance) == N - 1
     frame.loc[1, "tol"] = -1
     with pytest.raises(TableError, match=r"non-negative, but 'tol' holds -1"):
-        prepared(frame, tolerance_column="tol")
+        prepared(frame, tolerance="tol")
 
 
 def test_a_copy_of_the_target_is_pointed_out(frame: pd.DataFrame) -> None:
@@ -173,7 +173,7 @@ def test_nothing_left_to_predict_from(frame: pd.DataFrame) -> None:
 
 def test_roles_need_columns_of_their_own(frame: pd.DataFrame) -> None:
     with pytest.raises(OptionError, match="a column of its own"):
-        prepared(frame, tolerance_column="price")
+        prepared(frame, tolerance="price")
 
 
 def test_ignored_on_request(frame: pd.DataFrame) -> None:
@@ -499,9 +499,9 @@ def test_further_rows_are_read_as_the_sample_was(frame: pd.DataFrame, tmp_path: 
     path = tmp_path / "t.csv"
     frame.drop(columns=["note", "street"]).to_csv(path, index=False, sep=";")
     roles = {"target": "price", "lower": "least"}
-    whole = prepared(path, lower_column="least")
+    whole = prepared(path, lower="least")
     sample = read_table(path, max_rows=40)
-    further = FurtherTraining(sample, prepare_training(sample, **columns(roles)), roles)
+    further = FurtherTraining(sample, prepare_training(sample, **roles), roles)
     with read_again(sample, columns=further.columns) as batches:
         found = [further(batch) for batch in batches]
     names = found[0].schema.names
@@ -511,10 +511,6 @@ def test_further_rows_are_read_as_the_sample_was(frame: pd.DataFrame, tmp_path: 
     for name in ("y", "lower", "upper", "rows", "exact"):
         values = np.concatenate([getattr(part, name) for part in found])
         np.testing.assert_array_equal(values, getattr(whole, name), err_msg=name)
-
-
-def columns(roles: dict[str, str]) -> dict[str, Any]:
-    return {"target": roles["target"], "lower_column": roles["lower"]}
 
 
 def test_only_a_sample_of_a_file_is_read_again(frame: pd.DataFrame) -> None:

@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from accord._files import OptionError, atomic_output
-from accord.tables import TableWriter, guard_formulas, refuse_unknown_suffix
+from accord.tables import TableWriter, refuse_unknown_suffix
+from accord.tables.cells import guard_formulas
 
 
 @pytest.fixture

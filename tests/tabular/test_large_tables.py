@@ -244,8 +244,7 @@ def test_weights_tolerances_and_bounds_are_those_of_each_row(tmp_path: Path) -> 
 
 def sampled_table(path: Path, roles: dict[str, str]) -> stream.SampledTable:
     sample = read_table(path, max_rows=SAMPLE)
-    columns = {f"{role}_column": name for role, name in roles.items() if role != "target"}
-    data = prepare_training(sample, target="y", **columns)
+    data = prepare_training(sample, **roles)
     return stream.SampledTable(sample, data, roles, data.tolerance)
 
 

@@ -129,7 +129,7 @@ def test_bounds_are_detected_and_overruled(houses: pd.DataFrame) -> None:
 def test_bounds_that_targets_contradict_are_refused(houses: pd.DataFrame) -> None:
     high = float(houses["price"].median())
     message = r"bounds must contain all targets, got \(0.0, .*lie outside, the first in row \d+: "
-    with pytest.raises(TableError, match=message):
+    with pytest.raises(ValueError, match=message):
         quick(bounds=(0, high)).fit(houses, "price")
     X, y = np.zeros((20, 1)), np.arange(20.0)
     with pytest.raises(ValueError, match="9 of 20 lie outside, the first at index 11: 11"):

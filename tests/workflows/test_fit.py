@@ -10,12 +10,12 @@ import pytest
 from accord._files import OptionError
 from accord.distributions import Normal
 from accord.tables import TableError
-from accord.workflows import FitResult, fit_table, load_model
+from accord.workflows import FitResult, fit_table, load_model, table_model
 from accord.workflows.explain import feature_effects
 
 
-def quick(frame: pd.DataFrame, **options: Any) -> FitResult:
-    return fit_table(frame, **{"target": "price", "effort": "quick", **options})
+def quick(frame: pd.DataFrame, target: str = "price", **options: Any) -> FitResult:
+    return fit_table(table_model(effort="quick"), frame, target, **options)
 
 
 def test_the_same_seed_gives_the_same_model_by_either_path(
@@ -98,7 +98,7 @@ def test_hundreds_of_columns() -> None:
 
 def test_a_broken_request_is_refused_before_training(houses: pd.DataFrame) -> None:
     with pytest.raises(OptionError, match="tolerance must be a number"):
-        quick(houses, tolerance="much")
+        table_model(tolerance="much")
     with pytest.raises(OptionError, match="Did you mean 'price'"):
         quick(houses, target="prize")
     with pytest.raises(TableError, match="must hold numbers"):
@@ -154,7 +154,7 @@ def test_a_line_without_skill_is_no_narrower_than_no_model() -> None:
     rng = np.random.default_rng(2)
     frame = pd.DataFrame({"a": rng.normal(size=400), "b": rng.normal(size=400)})
     frame["y"] = np.exp(1.5 * rng.normal(size=400))
-    use = fit_table(frame, target="y", effort="quick", time_budget=1e-3).use
+    use = fit_table(table_model(effort="quick", time_budget=1e-3), frame, "y").use
     assert use.linear == pytest.approx(use.without_model, rel=0.1)
 
 
@@ -164,5 +164,5 @@ def test_a_line_that_knows_nothing_of_censored_rows_is_not_compared_with() -> No
     frame["y"] = frame["a"] + 0.3 * rng.normal(size=120)
     frame["least"] = np.where(frame["y"] > 1, 1.0, np.nan)
     frame.loc[frame["y"] > 1, "y"] = np.nan
-    options = {"lower_column": "least", "effort": "quick", "time_budget": 1e-3}
-    assert fit_table(frame, target="y", **options).use.linear is None
+    model = table_model(effort="quick", time_budget=1e-3)
+    assert fit_table(model, frame, "y", y_lower="least").use.linear is None

@@ -8,8 +8,7 @@ import pytest
 from accord._files import OptionError
 from accord.estimators import PRESETS, BVMRegressor, DeepEnsembleRegressor
 from accord.report import fit_report
-from accord.workflows import METHODS, FitResult, fit_table
-from accord.workflows.methods import engine_for, method_named
+from accord.workflows import METHODS, FitResult, fit_table, method_named, table_model
 
 
 def test_names_are_one_list() -> None:
@@ -31,7 +30,7 @@ def test_options_are_settings_of_what_is_made() -> None:
 
 
 def test_as_printed_is_the_preset_of_the_paper() -> None:
-    engine = engine_for(method_named("BVM, as printed"), seed=3, options={})
+    engine = table_model("BVM, as printed", random_state=3).engine
     assert isinstance(engine, BVMRegressor)
     settings = engine.get_params()
     assert {name: settings[name] for name in PRESETS["table1"]} == PRESETS["table1"]
@@ -40,18 +39,19 @@ def test_as_printed_is_the_preset_of_the_paper() -> None:
 
 
 def test_a_rule_takes_the_place_of_the_tolerance() -> None:
-    engine: Any = engine_for(method_named("bvm-paper"), seed=0, options={"rule": "within 0.5"})
+    engine: Any = table_model("bvm-paper", rule="within 0.5").engine
     by_preset = BVMRegressor.preset("table1", rule="within 0.5", random_state=0)
     assert engine.get_params() == by_preset.get_params()
     assert engine.tolerance == "local"
 
 
 def test_options_go_to_the_estimator() -> None:
-    options = {"hidden": (7,), "epochs": 3}
-    engine: Any = engine_for(method_named("deep-ensemble"), seed=0, options=options)
+    engine: Any = table_model("deep-ensemble", hidden=(7,), epochs=3).engine
     assert isinstance(engine, DeepEnsembleRegressor)
     assert (engine.hidden, engine.epochs) == ((7,), 3)
-    assert engine_for(method_named("portfolio"), seed=0, options={"effort": "best"}) is None
+    portfolio = table_model("portfolio", effort="best", coverage=0.9, bounds=None)
+    assert (portfolio.engine, portfolio.effort, portfolio.coverage) == (None, "best", 0.9)
+    assert (portfolio.bounds, table_model("pbp", bounds=None).bounds) == (None, None)
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str]] = {
@@ -75,17 +75,16 @@ REFUSED: dict[str, tuple[dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_options_that_do_not_fit_are_refused(case: str, houses: pd.DataFrame) -> None:
+def test_options_that_do_not_fit_are_refused(case: str) -> None:
     options, words = REFUSED[case]
     with pytest.raises(OptionError, match=words):
-        fit_table(houses, target="price", **options)
+        table_model(**options)
 
 
 @pytest.fixture(scope="module")
 def printed(houses: pd.DataFrame) -> FitResult:
-    return fit_table(
-        houses, target="price", method="bvm-paper", epochs=1, hidden=(4,), tolerance="2%"
-    )
+    model = table_model("bvm-paper", epochs=1, hidden=(4,), tolerance="2%")
+    return fit_table(model, houses, "price")
 
 
 def test_a_table_is_fitted_and_judged(printed: FitResult) -> None:

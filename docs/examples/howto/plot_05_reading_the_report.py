@@ -6,11 +6,12 @@ Reading the report
 order in which they are written.
 """
 
-from accord import datasets
+from accord import TableRegressor, datasets
 from accord.workflows import fit_table
 
 frame = datasets.load("diabetes").frame
-result = fit_table(frame, target="progression", effort="quick")
+model = TableRegressor(effort="quick", random_state=0)
+result = fit_table(model, frame, "progression")
 
 # %%
 # **The verdict** weighs two questions: do the intervals hold on rows that the models had not seen,

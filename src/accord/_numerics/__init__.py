@@ -12,7 +12,6 @@ from accord._numerics.family import (
     register_family,
 )
 from accord._numerics.interval import (
-    AgreementSlopes,
     agreement_loss,
     agreement_slopes,
     log_agreement,
@@ -35,7 +34,7 @@ from accord._numerics.joint import (
     standard_errors,
     training_points,
 )
-from accord._numerics.kernel import Kernel, Partials, SmoothKernel
+from accord._numerics.kernel import Kernel, SmoothKernel
 from accord._numerics.laplace import LAPLACE
 from accord._numerics.logistic import LOGISTIC
 from accord._numerics.normal import NORMAL, gaussian_nll, gaussian_nll_slopes
@@ -51,10 +50,8 @@ __all__ = [
     "NORMAL",
     "SHIFTS",
     "UNIFORM",
-    "AgreementSlopes",
     "FamilyName",
     "Kernel",
-    "Partials",
     "Region",
     "SmoothKernel",
     "StandardFamily",

@@ -11,6 +11,8 @@ from accord._processes import available, start_server
 from accord._wording import count
 from accord.cli import options, terminal
 
+# Options that name a column of the table, beside its features.
+_COLUMNS = ("target", "sample_weight", "y_tolerance", "y_lower", "y_upper")
 # A file with less is most likely too few rows for processes of their own.
 _SMALL_FILE = 10_000
 
@@ -87,19 +89,23 @@ _SMALL_FILE = 10_000
 @options.count("--epochs", about="Passes over the table of a method that is one ensemble.")
 @options.column(
     "--weight-column",
+    "sample_weight",
     about="How much each row counts in training; rows with 0 are left out. The figures of the "
     "report count every other row once.",
 )
 @options.column(
     "--tolerance-column",
+    "y_tolerance",
     about="A tolerance for each row, in target units (of the instrument, of rounding).",
 )
 @options.column(
     "--lower-column",
+    "y_lower",
     about="Censored rows, whose target is only known to be at least this.",
 )
 @options.column(
     "--upper-column",
+    "y_upper",
     about="Censored rows, whose target is only known to be at most this.",
 )
 @options.ignore
@@ -142,6 +148,7 @@ def fit(
     resume: bool,
     scheduler: str | None,
     workers: int | None,
+    method: str,
     **settings: Any,
 ) -> None:
     """Train a model on TABLE (CSV, Parquet, a folder of Parquet files; - for standard input) and
@@ -174,13 +181,15 @@ def fit(
     from accord._files import atomic_outputs
     from accord.report import fit_report
     from accord.work import Checkpoint, connected
-    from accord.workflows import fit_table, method_named
+    from accord.workflows import fit_table, table_model
 
-    in_units = method_named(settings["method"]).is_portfolio
+    columns = {name: settings.pop(name) for name in _COLUMNS}
+    model = table_model(method, n_jobs=-1, **settings)
+    in_units = model.engine is None
     if not in_units and (scheduler or workers):
         raise terminal.Misused(
-            "--scheduler and --workers are for the portfolio, got --method "
-            f"{settings['method']}, whose networks are trained together. Leave them out."
+            f"--scheduler and --workers are for the portfolio, got --method {method}, whose "
+            "networks are trained together. Leave them out."
         )
     unfinished = output.with_name(f"{output.name}.unfinished")
     kept = Checkpoint(unfinished) if resume and in_units else None
@@ -189,7 +198,7 @@ def fit(
         terminal.progress(quiet=quiet) as progress,
     ):
         result = fit_table(
-            file, n_jobs=-1, progress=progress, checkpoint=kept, client=client, **settings
+            model, file, progress=progress, checkpoint=kept, client=client, **columns
         )
     page = "" if no_report else fit_report(result)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:

@@ -28,10 +28,10 @@ _ROLES = {
     "group": "group",
     "time": "time",
     "target": "target",
-    "weight_column": "weight",
-    "tolerance_column": "tolerance",
-    "lower_column": "lower bound",
-    "upper_column": "upper bound",
+    "sample_weight": "weight",
+    "y_tolerance": "tolerance",
+    "y_lower": "lower bound",
+    "y_upper": "upper bound",
 }
 
 

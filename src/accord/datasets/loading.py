@@ -17,8 +17,6 @@ from accord._types import Floats
 from accord.datasets.registry import Dataset, DatasetInfo, File, info
 from accord.datasets.toys import make_cubic, make_heteroscedastic, make_homoscedastic
 
-__all__ = ["load"]
-
 # No file of the registry is near this size; a wrong address may lead to one that is.
 _LARGEST_BYTES = 200 << 20
 _TIMEOUT_SECONDS = 30

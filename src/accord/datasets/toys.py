@@ -6,8 +6,6 @@ from accord._checks import RandomState, check_count, generator_from
 from accord._types import Floats
 from accord.datasets.registry import Dataset, Truth
 
-__all__ = ["make_cubic", "make_heteroscedastic", "make_homoscedastic"]
-
 
 def make_cubic(
     n: int = 20,

@@ -26,13 +26,13 @@ from accord.distributions.predictive import (
     concatenated,
     predictive_of,
     register_sum,
+    uncertainty_of,
     with_noise,
 )
 from accord.distributions.reshaped import (
     MonotoneCurve,
     Reshaped,
     curve_through_scores,
-    effective_size,
     normal_scores,
 )
 from accord.distributions.smoothed import Smoothed
@@ -71,13 +71,13 @@ __all__ = [
     "VaryingStudentT",
     "concatenated",
     "curve_through_scores",
-    "effective_size",
     "gaussian_match",
     "log_volume",
     "normal_scores",
     "of_family",
     "predictive_of",
     "register_sum",
+    "uncertainty_of",
     "with_moments",
     "with_noise",
 ]

@@ -26,7 +26,7 @@ from torch import Tensor
 
 from accord._types import Floats
 from accord.distributions.batch import Values
-from accord.distributions.distribution import Distribution
+from accord.distributions.distribution import PARTS, Distribution
 from accord.distributions.families import LocationScale, Normal, Uniform
 from accord.distributions.mixture import Mixture
 from accord.distributions.smoothed import Smoothed
@@ -77,13 +77,7 @@ class PredictiveModel(Protocol):
     def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> pd.DataFrame | Floats:
         """Quantiles at the levels ``alpha``, each in (0, 1)."""
 
-    @overload
-    def predict_uncertainty(self, X: pd.DataFrame) -> pd.DataFrame: ...
-    @overload
-    def predict_uncertainty(
-        self, X: NDArray[Any] | Sequence[Any]
-    ) -> pd.DataFrame | tuple[Floats, ...]: ...
-    def predict_uncertainty(self, X: Any) -> pd.DataFrame | tuple[Floats, ...]:
+    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
         """The mean of each row and the parts of its uncertainty, as standard deviations."""
 
     def save(self, path: str | Path) -> None:
@@ -119,6 +113,16 @@ def predictive_of(model: Any, X: Any) -> Distribution:
         )
     mean, std = predict(X, return_std=True)
     return Normal(mean, std)
+
+
+def uncertainty_of(dist: Distribution) -> dict[str, Floats]:
+    """The mean of each row, the parts of its standard deviation, and ``total``, all of it.
+
+    >>> uncertainty_of(Mixture(Normal([[0.0], [6.0]], 4.0)))["total"]
+    array([5.])
+    """
+    parts = {"mean": dist.mean, **{name: getattr(dist, name) for name in PARTS}, "total": dist.std}
+    return {name: np.asarray(values) for name, values in parts.items()}
 
 
 def concatenated(parts: Sequence[Distribution]) -> Distribution:

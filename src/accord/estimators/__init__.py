@@ -3,7 +3,6 @@
 from accord.estimators.bvm import PRESETS, RECIPES, BVMRegressor
 from accord.estimators.distributional import (
     DistributionalRegressor,
-    Uncertainty,
     html_card,
     target_names,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "NetworkEnsembleRegressor",
     "PBPRegressor",
     "ToleranceCurve",
-    "Uncertainty",
     "check_tolerance",
     "choose",
     "fit_together",

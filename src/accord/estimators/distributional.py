@@ -4,7 +4,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, overload
 
 import numpy as np
 import pandas as pd
@@ -15,7 +15,7 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from accord._files import write_whole
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent
-from accord.distributions import Distribution
+from accord.distributions import Distribution, uncertainty_of
 from accord.plots import plot_model
 
 if TYPE_CHECKING:
@@ -59,18 +59,6 @@ def html_card(estimator: Described) -> str:
 
 _TABLE = "margin:.6em 0 0;border-collapse:collapse;font-size:.9em;color:inherit"
 _CELL = "text-align:left;padding:2px 18px 2px 0;background:none;border:0;color:inherit"
-
-
-class Uncertainty(NamedTuple):
-    """Mean and the parts of its uncertainty, standard deviations in the target's units.
-
-    total² = aleatoric² + epistemic².
-    """
-
-    mean: Floats
-    aleatoric: Floats
-    epistemic: Floats
-    total: Floats
 
 
 class DistributionalRegressor(_Regressor, ABC):
@@ -143,11 +131,8 @@ class DistributionalRegressor(_Regressor, ABC):
         **Shape**: (N, 2), or (N, T, 2) if fitted on several outputs. A DataFrame gives a
         DataFrame with its index.
         """
-        bounds = self._bounds(self._checked(X), coverage)
+        bounds = np.asarray(self.predict_dist(X).interval(coverage))
         return self._framed(X, bounds, ["lower", "upper"])
-
-    def _bounds(self, X: Floats, coverage: float) -> Floats:
-        return np.asarray(self._predictive(X).interval(coverage))
 
     @overload
     def predict_quantiles(
@@ -167,22 +152,17 @@ class DistributionalRegressor(_Regressor, ABC):
         values = np.asarray(self.predict_dist(X).quantile(levels))
         return self._framed(X, values, [f"{level:g}" for level in levels])
 
-    @overload
-    def predict_uncertainty(self, X: pd.DataFrame) -> pd.DataFrame: ...
+    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
+        """Where the uncertainty of each row comes from, as standard deviations.
 
-    @overload
-    def predict_uncertainty(self, X: ArrayLike) -> Uncertainty: ...
-
-    def predict_uncertainty(self, X: Any) -> pd.DataFrame | Uncertainty:
-        """Mean, aleatoric, epistemic and total uncertainty of each row.
-
-        A DataFrame gives a DataFrame with its index, anything else an :class:`Uncertainty`.
+        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models, 0 for a single
+        one; ``distance`` from the training rows, 0 for a model that does not know it; ``total``,
+        the root of the sum of their squares. Of several outputs, these of each under its name.
         """
-        dist = self.predict_dist(X)
-        parts = Uncertainty(dist.mean, dist.aleatoric, dist.epistemic, dist.std)
-        if not isinstance(X, pd.DataFrame):
-            return parts
-        return pd.DataFrame(self._framed(X, np.stack(parts, axis=-1), list(Uncertainty._fields)))
+        parts = uncertainty_of(self.predict_dist(X))
+        values = np.stack(list(parts.values()), axis=-1)
+        rows = X if isinstance(X, pd.DataFrame) else pd.DataFrame(index=range(len(values)))
+        return pd.DataFrame(self._framed(rows, values, list(parts)))
 
     def log_score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-density of the targets under their predictions; higher is better."""

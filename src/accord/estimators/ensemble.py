@@ -199,14 +199,12 @@ class NetworkEnsembleRegressor(TrainedRegressor, _Size):
 class PlainEnsembleRegressor(NetworkEnsembleRegressor):
     """An ensemble whose members all minimise one loss on all rows; abstract."""
 
-    @property
     @abstractmethod
-    def _outputs_per_target(self) -> int:
-        """Numbers that a network predicts for each target."""
+    def _objective(self) -> tuple[Objective, int]:
+        """The loss, and how many numbers a network predicts for each target.
 
-    @abstractmethod
-    def _objective(self) -> Objective:
-        """The loss, after a check of the settings that only this estimator has."""
+        The settings that only this estimator has are checked before.
+        """
 
     @abstractmethod
     def _adversarial_step(self, rows: Rows, x_scaling: Scaling) -> torch.Tensor | None:
@@ -221,7 +219,7 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
     ) -> TrainingPlan:
         goes_on = self._continues()
         rows = self._rows(X, y, sample_weight, reset=not goes_on)
-        objective = self._objective()
+        objective, n_outputs = self._objective()
         scalings = x_scaling, y_scaling = self._scalings(rows, goes_on)
         seeds = self._seeds()
         task = self._task(
@@ -240,7 +238,7 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
 
         return TrainingPlan(
             [task],
-            self._architecture(rows, self._outputs_per_target * rows.y.shape[1]),
+            self._architecture(rows, n_outputs * rows.y.shape[1]),
             objective,
             self._settings(),
             finish,

@@ -60,8 +60,8 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         >>> x = rng.uniform(-1, 1, (400, 1))
         >>> y = x[:, 0] + (0.1 + 0.2 * (x[:, 0] > 0)) * rng.normal(size=400)
         >>> model = DeepEnsembleRegressor(random_state=0).fit(x, y)
-        >>> model.predict_uncertainty([[-0.5], [0.5]]).aleatoric.round(1)
-        array([0.1, 0.3])
+        >>> model.predict_uncertainty([[-0.5], [0.5]])["noise"].round(1).tolist()
+        [0.1, 0.3]
     """
 
     adversarial: bool = False
@@ -77,15 +77,11 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
     def _heads(self) -> Heads:
         return Heads(self.mean_head, self.variance_head, self.variance_floor)
 
-    @property
-    def _outputs_per_target(self) -> int:
-        return 2
-
-    def _objective(self) -> Objective:
+    def _objective(self) -> tuple[Objective, int]:
         check_choice("combine", self.combine, get_args(Combine))
         check_non_negative("beta", self.beta, remedy="Use 0 for NLL.")
         check_positive("adversarial_step", self.adversarial_step)
-        return GaussianLikelihood(self._heads, self.beta)
+        return GaussianLikelihood(self._heads, self.beta), 2
 
     def _adversarial_step(self, rows: Rows, x_scaling: Scaling) -> torch.Tensor | None:
         if not self.adversarial:
@@ -133,13 +129,9 @@ class MSEEnsembleRegressor(PlainEnsembleRegressor):
     target_scaling: TargetScaling = "standard"
     mean_head: MeanHead = "identity"
 
-    @property
-    def _outputs_per_target(self) -> int:
-        return 1
-
-    def _objective(self) -> Objective:
+    def _objective(self) -> tuple[Objective, int]:
         check_count("n_members", self.n_members, minimum=2)
-        return self._loss
+        return self._loss, 1
 
     @property
     def _loss(self) -> SquaredError:
@@ -229,8 +221,8 @@ class EvidentialRegressor(PlainEnsembleRegressor):
         >>> rng = np.random.default_rng(0)
         >>> x = rng.uniform(-1, 1, (400, 1))
         >>> model = EvidentialRegressor(random_state=0).fit(x, x[:, 0] + rng.normal(size=400) / 10)
-        >>> model.predict_uncertainty([[0.5]]).aleatoric.round(1)
-        array([0.1])
+        >>> model.predict_uncertainty([[0.5]])["noise"].round(1).tolist()
+        [0.1]
     """
 
     uncertainty: Literal["corrected", "original"] = "corrected"
@@ -242,14 +234,10 @@ class EvidentialRegressor(PlainEnsembleRegressor):
     def _loss(self) -> EvidentialLoss:
         return EvidentialLoss(self.uncertainty == "corrected", self.penalty)
 
-    @property
-    def _outputs_per_target(self) -> int:
-        return self._loss.outputs_per_target
-
-    def _objective(self) -> Objective:
+    def _objective(self) -> tuple[Objective, int]:
         check_choice("uncertainty", self.uncertainty, ("corrected", "original"))
         check_non_negative("penalty", self.penalty, remedy="Use 0 for the likelihood alone.")
-        return ByAutograd(self._loss)
+        return ByAutograd(self._loss), self._loss.outputs_per_target
 
     def _adversarial_step(self, rows: Rows, x_scaling: Scaling) -> None:
         return None

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import stats
 
-from accord._checks import RandomState, check_choice, check_count, generator_from
+from accord._checks import check_choice, check_count, generator_from
 from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics.inputs import (
@@ -32,6 +32,9 @@ from accord.metrics.inputs import (
 )
 from accord.metrics.intervals import coverage
 
+# Calibrated models whose curves a band is made from.
+_SIMULATIONS = 2_000
+
 
 def reliability_band(
     *,
@@ -39,8 +42,6 @@ def reliability_band(
     n: int,
     confidence: float = 0.95,
     simultaneous: bool = True,
-    n_simulations: int = 2000,
-    random_state: RandomState = 0,
 ) -> Floats:
     """Range of observed shares, per level, that a calibrated model gives on ``n`` rows by chance.
 
@@ -56,41 +57,33 @@ def reliability_band(
     check_count("n", n)
     if simultaneous:
         cells = np.diff(p, prepend=0.0, append=1.0)
-        counts = _multinomial(n, cells, n_simulations, random_state).cumsum(axis=1)[:, :-1]
+        counts = _multinomial(n, cells).cumsum(axis=1)[:, :-1]
         tail = _local_tail(counts, n, p, tail)
     return _binomial_range(n, p, tail)
 
 
-def histogram_band(
-    *,
-    n_bins: int,
-    n: int,
-    confidence: float = 0.95,
-    simultaneous: bool = True,
-    n_simulations: int = 2000,
-    random_state: RandomState = 0,
-) -> Floats:
+def histogram_band(*, n_bins: int, n: int, confidence: float = 0.95) -> Floats:
     """Range of counts per bin of ``n`` uniform values in ``n_bins`` equal bins, divided by ``n``.
+
+    It holds for all bins at once.
 
     **Shape**: result (2,): every bin has the same range.
 
-    >>> histogram_band(n_bins=2, n=100, simultaneous=False)
+    >>> histogram_band(n_bins=2, n=100).round(1)
     array([0.4, 0.6])
     """
     check_count("n_bins", n_bins, minimum=2)
     check_count("n", n)
     tail = 1 - probability("confidence", confidence)
     p = np.full(n_bins, 1 / n_bins)
-    if simultaneous:
-        counts = _multinomial(n, p, n_simulations, random_state)
-        tail = _local_tail(counts, n, p, tail)
+    tail = _local_tail(_multinomial(n, p), n, p, tail)
     return _binomial_range(n, p[:1], tail).ravel()
 
 
-def _multinomial(n: int, cells: Floats, times: int, random_state: RandomState) -> Floats:
-    check_count("n_simulations", times, minimum=100)
-    rng = generator_from(random_state)
-    return np.asarray(rng.multinomial(n, cells / cells.sum(), size=times), dtype=np.float64)
+def _multinomial(n: int, cells: Floats) -> Floats:
+    """Simulated counts, always the same."""
+    rng = generator_from(0)
+    return np.asarray(rng.multinomial(n, cells / cells.sum(), size=_SIMULATIONS), dtype=np.float64)
 
 
 def _local_tail(counts: Floats, n: int, p: Floats, tail: float) -> float:
@@ -154,21 +147,9 @@ class ReliabilityCurve:
         """Maximum of |observed − expected|."""
         return float(np.abs(self.observed - self.expected).max())
 
-    def band(
-        self,
-        *,
-        confidence: float = 0.95,
-        simultaneous: bool = True,
-        random_state: RandomState = 0,
-    ) -> Floats:
-        """Where a calibrated model's curve lies by chance; **Shape** (L, 2)."""
-        return reliability_band(
-            levels=self.expected,
-            n=self.n,
-            confidence=confidence,
-            simultaneous=simultaneous,
-            random_state=random_state,
-        )
+    def band(self) -> Floats:
+        """Where a calibrated model's whole curve lies by chance, 95 times in 100, (L, 2)."""
+        return reliability_band(levels=self.expected, n=self.n)
 
 
 def pit(

@@ -17,8 +17,6 @@ from accord.metrics.inputs import as_array, predictive, row_weights, targets
 from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
 from accord.metrics.scores import crps, gaussian_nll, mae, nll, r2, rmse
 
-__all__ = ["METRICS", "Case", "Metric", "summary"]
-
 
 @dataclass(frozen=True)
 class Case:

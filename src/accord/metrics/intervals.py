@@ -20,8 +20,6 @@ from accord.metrics.inputs import (
     targets,
 )
 
-__all__ = ["coverage", "interval_score", "interval_width", "sharpness"]
-
 
 class IntervalPredictions(Predictions, total=False):
     """Intervals as they are, or the central ones of a predictive at a stated coverage."""

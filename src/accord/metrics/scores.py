@@ -28,18 +28,6 @@ from accord.metrics.inputs import (
     targets,
 )
 
-__all__ = [
-    "agreement",
-    "crps",
-    "gaussian_nll",
-    "mae",
-    "nll",
-    "pinball",
-    "r2",
-    "rmse",
-    "squared_error",
-]
-
 
 @overload
 def squared_error(

@@ -50,8 +50,6 @@ from accord.paper.tables import (
     ours,
 )
 
-__all__ = ["STUDY"]
-
 NAME = "calibration"
 DATASETS = tuple(published.datasets("calibration"))
 _MARGIN = 0.02  # of ECE, within which two methods are as well calibrated

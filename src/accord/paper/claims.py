@@ -21,27 +21,6 @@ from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import Source
 from accord.paper.tables import formatted
 
-__all__ = [
-    "LEVEL",
-    "RULE",
-    "JudgedClaim",
-    "Outcome",
-    "Trial",
-    "against_printed",
-    "alike",
-    "counted",
-    "decided",
-    "decided_on_mean",
-    "fact",
-    "from_csv",
-    "judged",
-    "lower",
-    "not_far_above",
-    "not_lower",
-    "share_between",
-    "to_csv",
-]
-
 Outcome = Literal["holds", "does not hold", "undecided", "not run"]
 LEVEL = 0.05
 RULE = (

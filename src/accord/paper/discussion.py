@@ -37,8 +37,6 @@ from accord.paper.tables import (
     of_sources,
 )
 
-__all__ = ["DATASETS", "INSIDE", "OUTSIDE", "STUDY", "at_tolerance"]
-
 NAME = "discussion"
 DATASETS = tuple(name for name in published.datasets("table3") if info(name).n < 2_000)
 # where the test rows come from; recorded in the place of a recipe, of which there is only one

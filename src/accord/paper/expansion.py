@@ -32,8 +32,6 @@ from accord.paper.study import (
 )
 from accord.paper.tables import Entry, ResultColumn, ResultTable
 
-__all__ = ["STUDY", "checked", "expansion", "loss", "population_std"]
-
 NAME, DATASET = "expansion", "cubic"
 EXACT = Source(NAME, "BVM", "formula", "exact")
 _Z = np.linspace(0.0, 3.0, 61)

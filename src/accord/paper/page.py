@@ -22,17 +22,6 @@ from accord.paper.tables import ShownNumber, formatted, numbers_in
 if TYPE_CHECKING:
     from accord.paper.reproduction import Reproduction, StudyResult
 
-__all__ = [
-    "BEYOND",
-    "ClaimGroup",
-    "Row",
-    "claim_grid",
-    "claim_groups",
-    "group_sentences",
-    "markdown_page",
-    "results_table",
-    "update_readme",
-]
 
 BEYOND = (
     "What the paper does not say or do: ten times its rate, the other heads for the stocks, ways "

@@ -6,8 +6,6 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Literal
 
-__all__ = ["Figure", "PrintedTable", "datasets", "figure", "is_grey", "methods"]
-
 PrintedTable = Literal["table1", "table2", "table3", "calibration"]
 
 

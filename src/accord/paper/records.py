@@ -24,8 +24,6 @@ from typing import Any
 from accord._files import write_whole
 from accord.paper.study import Source
 
-__all__ = ["Cell", "Record", "RecordStore"]
-
 
 @dataclass(frozen=True)
 class Cell:

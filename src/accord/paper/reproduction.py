@@ -32,17 +32,6 @@ if TYPE_CHECKING:
 
     from accord.paper.stacks import Stack
 
-__all__ = [
-    "OWN_STUDIES",
-    "STUDIES",
-    "Drawn",
-    "Reproduction",
-    "StudyCost",
-    "StudyResult",
-    "lay_out",
-    "reproduce",
-    "study_named",
-]
 
 STUDIES: tuple[Study, ...] = tuple(
     module.STUDY for module in (toy, table1, calibration, table2, table3, discussion, expansion)

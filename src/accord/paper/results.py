@@ -13,17 +13,6 @@ from accord.paper.published import Figure
 from accord.paper.records import Record
 from accord.paper.study import Source
 
-__all__ = [
-    "MeanOverSplits",
-    "PairedMeans",
-    "Results",
-    "Written",
-    "jackknife",
-    "of_first",
-    "paired_difference",
-    "standard_errors_apart",
-]
-
 Written = tuple[str, str, str, str, str]
 _Statistic = Literal["mean", "max"]
 _CALIBRATION: dict[str, _Statistic] = {"ece": "mean", "mce": "max"}

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from accord.paper.stacks import Outcome, Stack
 
-__all__ = ["Listener", "Silent", "TerminalProgress", "run"]
 
 _LOST = "its process was ended from outside, twice. Is there enough memory? Try fewer jobs."
 

@@ -30,20 +30,6 @@ from accord.metrics import (
 from accord.paper.study import Scheme
 from accord.splits import outlier_split, standard_splits
 
-__all__ = [
-    "DEVELOPMENT",
-    "TOY_GRID",
-    "Fold",
-    "curves",
-    "digests",
-    "folds",
-    "is_there",
-    "measures",
-    "table",
-    "target_shift",
-    "title",
-]
-
 DEVELOPMENT = (
     "airfoil",
     "autos",

@@ -26,8 +26,6 @@ from accord.paper.sets import Fold, curves, folds, measures
 from accord.paper.study import Group, Predictive, Source, Study, StudyModel, Work
 from accord.training import EpochReport
 
-__all__ = ["Outcome", "Stack", "cells_of", "missing", "records_of", "run_stack", "stacks_of"]
-
 _LONG = 400.0  # seconds after which a stack is cut
 _OWN_SECONDS = 20.0  # of a split that a group's own function answers
 

@@ -19,29 +19,6 @@ if TYPE_CHECKING:
     from accord.paper.results import Results
     from accord.paper.tables import ResultTable
 
-__all__ = [
-    "AS_PRINTED",
-    "FLOOR",
-    "LARGE",
-    "LOCAL",
-    "NO_ADVERSARY",
-    "PLAIN",
-    "SCORED",
-    "SHARED",
-    "SMOOTHED",
-    "SMOOTHING",
-    "Answer",
-    "Departure",
-    "Drawing",
-    "Group",
-    "Predictive",
-    "Protocol",
-    "Scheme",
-    "Source",
-    "Study",
-    "StudyModel",
-    "Work",
-]
 
 LARGE = 5_000  # rows
 Settings = Mapping[str, Any]

@@ -37,18 +37,6 @@ from accord.paper.tables import (
     ours,
 )
 
-__all__ = [
-    "ENSEMBLES",
-    "OURS",
-    "PROTOCOL",
-    "RECIPE_NAMES",
-    "STUDY",
-    "TUNED",
-    "WIDER",
-    "bvm",
-    "deep",
-]
-
 NAME = "table1"
 DATASETS = tuple(published.datasets("table1"))
 PRINTED, RATE, COSINE = "printed", "rate 3e-3", "cosine"

@@ -26,8 +26,6 @@ from accord.paper.study import (
 )
 from accord.paper.tables import BOTH_DENSITIES, ResultTable, by_source, formatted
 
-__all__ = ["STUDY", "bvm", "deep"]
-
 NAME, DATASET = "table2", "google"
 # the two heads of the mean between which the paper does not decide
 SIGMOID, IDENTITY = "sigmoid mean", "identity mean"

@@ -48,8 +48,6 @@ from accord.paper.tables import (
     of_sources,
 )
 
-__all__ = ["STUDY", "bvm", "deep"]
-
 NAME = "table3"
 DATASETS = tuple(published.datasets("table3"))
 GREY = tuple(name for name in DATASETS if published.is_grey(name))

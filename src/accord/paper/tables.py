@@ -19,28 +19,6 @@ from accord.paper.results import (
 )
 from accord.paper.study import SMOOTHED, Source
 
-__all__ = [
-    "BOTH_DENSITIES",
-    "COSINE_IN_WORDS",
-    "GAUSSIAN",
-    "INTERVALS",
-    "LEGEND",
-    "MIXTURE",
-    "OF_THE_MEAN",
-    "Entry",
-    "ResultColumn",
-    "ResultTable",
-    "ShownNumber",
-    "by_dataset",
-    "by_source",
-    "deep_and_bvm",
-    "formatted",
-    "numbers_in",
-    "of_sources",
-    "ours",
-    "sizes_of",
-]
-
 _FAR = 2.0  # combined standard errors
 _MANY = 6  # columns beside which there is no room for the sizes of the datasets
 _SCORES = ("nll", "nll_exact", "rmse")  # of which less is better

@@ -26,8 +26,6 @@ from accord.paper.study import (
 )
 from accord.paper.tables import BOTH_DENSITIES, ResultTable, by_source, formatted
 
-__all__ = ["STUDY"]
-
 NAME, DATASET = "figure1", "cubic"
 RECIPE = "toy"
 PROTOCOL = Protocol("toy", (DATASET,), splits=20, quick_splits=3, keep_predictions=True)

@@ -41,27 +41,16 @@ from accord.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "coverage_by_distance",
-    "error_against_deviation",
-    "pit_histogram",
-    "reliability_diagram",
-]
-
 
 def reliability_diagram(
     curves: ReliabilityCurve | Mapping[str, ReliabilityCurve],
     *,
-    confidence: float = 0.95,
-    simultaneous: bool = True,
-    show_legend: bool = True,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Observed against expected coverage, one line per method, with a consistency band.
 
-    A calibrated model's whole line stays inside the band with the stated confidence
-    (``simultaneous=False``: each of its points). Samples of different size have different bands:
-    those of the smallest and of the largest one are drawn.
+    A calibrated model's whole line stays inside the band 95 times in 100. Samples of different size
+    have different bands: those of the smallest and of the largest one are drawn.
 
     >>> from accord.metrics import reliability_curve
     >>> curve = reliability_curve(y_true=range(10), mean=range(10), std=[1.0] * 10)
@@ -77,9 +66,9 @@ def reliability_diagram(
     by_size = sorted(named.values(), key=lambda curve: curve.n)
     bands = {by_size[0].n: by_size[0], by_size[-1].n: by_size[-1]}
     # where two bands lie upon each other the grey is darker: one label stands for both
-    keys = [_calibrated(confidence, *bands), None]
+    keys = [_calibrated(*bands), None]
     for curve, key in zip(bands.values(), keys, strict=False):
-        _consistency_band(ax, curve, confidence, simultaneous, key)
+        _consistency_band(ax, curve, key)
     ax.plot([0, 1], [0, 1], color=ink(ax), alpha=0.6, lw=1, ls=DASHED, zorder=1)
     ax.set(xlim=(0, 1), ylim=(0, 1), aspect="equal")
     ax.set(xlabel="expected coverage", ylabel="observed coverage")
@@ -88,23 +77,20 @@ def reliability_diagram(
         percent_axis(axis)
     note(ax, 0.04, 0.97, "too cautious", style="italic")
     note(ax, 0.97, 0.03, "over-confident", style="italic", ha="right", va="bottom")
-    if show_legend:
-        legend_below(ax)
+    legend_below(ax)
     return ax
 
 
-def _consistency_band(
-    ax: "Axes", curve: ReliabilityCurve, confidence: float, simultaneous: bool, label: str | None
-) -> None:
-    band = curve.band(confidence=confidence, simultaneous=simultaneous)
+def _consistency_band(ax: "Axes", curve: ReliabilityCurve, label: str | None) -> None:
+    band = curve.band()
     x = np.concatenate([[0.0], curve.expected, [1.0]])
     lower, upper = (np.concatenate([[0.0], end, [1.0]]) for end in band.T)
     ax.fill_between(x, lower, upper, color=ink(ax), alpha=0.15, lw=0, zorder=0.5, label=label)
 
 
-def _calibrated(confidence: float, *sizes: int) -> str:
+def _calibrated(*sizes: int) -> str:
     rows = "; darker: ".join(f"{n:,}" for n in sizes)
-    return f"{percent(confidence)} range of a calibrated model (n = {rows})"
+    return f"95 % range of a calibrated model (n = {rows})"
 
 
 def pit_histogram(
@@ -114,26 +100,25 @@ def pit_histogram(
     mean: ArrayLike | None = None,
     std: ArrayLike | None = None,
     n_bins: int = 10,
-    confidence: float = 0.95,
     ax: "Axes | None" = None,
 ) -> "Axes":
     """Histogram of the PIT values F(t), as multiples of the calibrated height, with its band.
 
     Flat: calibrated. A valley: over-confident. A hill: too cautious. A slope: biased. Bars that
-    leave the band have the other colour; all bars of a calibrated model stay inside with the
-    stated confidence.
+    leave the band have the other colour; all bars of a calibrated model stay inside 95 times in
+    100.
 
     **Shape**: ``y_true`` (N,) or (N, K) with at least ten values; several outputs are pooled.
     """
     u = pit(y_true=y_true, dist=dist, mean=mean, std=std).ravel()
     check_enough_rows(u.size, MINIMUM_ROWS, "a PIT histogram")
-    low, high = n_bins * histogram_band(n_bins=n_bins, n=u.size, confidence=confidence)
+    low, high = n_bins * histogram_band(n_bins=n_bins, n=u.size)
     counts, edges = np.histogram(u, bins=n_bins, range=(0.0, 1.0))
     heights = counts * n_bins / u.size
     colors = [BLUE if low <= height <= high else VERMILLION for height in heights]
     ax = axes_or_new(ax, width=6.0, height=4.0)
     ax.bar(edges[:-1], heights, width=0.92 / n_bins, align="edge", color=colors, alpha=0.85)
-    label = _calibrated(confidence, u.size)
+    label = _calibrated(u.size)
     ax.axhspan(low, high, color=ink(ax), alpha=0.15, lw=0, zorder=0.5, label=label)
     ax.axhline(1.0, color=ink(ax), alpha=0.7, lw=1, ls=DASHED)
     for end in (low, high):

@@ -23,28 +23,17 @@ from accord.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = [
-    "ToleranceCurveLike",
-    "metric_by_method",
-    "tolerance_curve",
-    "trade_off",
-    "training_curves",
-]
-
 
 def metric_by_method(
     estimates: Mapping[str, float],
     *,
     errors: Mapping[str, float] | None = None,
-    published: Mapping[str, float] | None = None,
     metric: str = "NLL",
-    lower_is_better: bool = True,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """A dot per method with its standard error, the best one filled; published values beside it.
+    """A dot per method with its standard error, the lowest one filled.
 
-    Methods are drawn from top to bottom in the order given. Those that only ``published`` names are
-    left out; those missing in ``errors`` get no bar.
+    Methods are drawn from top to bottom in the order given. Those missing in ``errors`` get no bar.
 
     >>> metric_by_method({"ours": 2.4, "theirs": 2.6}, errors={"ours": 0.1}).get_xlabel()
     'NLL, lower is better'
@@ -57,7 +46,7 @@ def metric_by_method(
     check_non_negative("errors", spread)
     ax = axes_or_new(ax, height=0.9 + 0.36 * len(values))
     place = np.arange(len(values))
-    best = int(values.argmin() if lower_is_better else values.argmax())
+    best = int(values.argmin())
     bars = spread > 0
     ax.errorbar(
         values[bars], place[bars], xerr=spread[bars], fmt="none", ecolor=BLUE, elinewidth=1.6
@@ -65,9 +54,7 @@ def metric_by_method(
     ax.plot(values, place, color=BLUE, lw=0, marker="o", ms=7, mfc="none", mew=1.6)
     ax.plot(values[best], best, color=BLUE, lw=0, marker="o", ms=7.5)
     _write_values(ax, values, spread)
-    _published(ax, estimates, published)
-    better = "lower" if lower_is_better else "higher"
-    ax.set(xlabel=f"{metric}, {better} is better", ylim=(len(values) - 0.5, -0.7))
+    ax.set(xlabel=f"{metric}, lower is better", ylim=(len(values) - 0.5, -0.7))
     ax.set_yticks(place, list(estimates))
     ax.tick_params(axis="y", length=0)
     ax.spines["left"].set_visible(False)
@@ -122,28 +109,6 @@ def _write_values(ax: "Axes", values: Floats, spread: Floats) -> None:
             fontsize=SMALL - 1,
             color=ink(ax),
         )
-
-
-def _published(
-    ax: "Axes", estimates: Mapping[str, float], published: Mapping[str, float] | None
-) -> None:
-    stated = published or {}
-    known = {k: stated[name] for k, name in enumerate(estimates) if name in stated}
-    if not known:
-        return
-    check_finite("published", list(known.values()))
-    ax.plot(
-        list(known.values()),
-        list(known),
-        color=VERMILLION,
-        lw=0,
-        marker="D",
-        ms=5.5,
-        mfc="none",
-        mew=1.4,
-        label="published",
-    )
-    legend_below(ax)
 
 
 class ToleranceCurveLike(Protocol):

@@ -32,7 +32,6 @@ from accord.plots.style import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["dependence_curve", "envelope", "residuals", "series_envelope"]
 
 _LONG_NAME = 14
 _SECONDS_A_DAY = 86_400

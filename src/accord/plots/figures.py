@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from matplotlib.layout_engine import LayoutEngine
 
-__all__ = ["figure", "save", "to_png", "to_svg"]
 
 # Inches around the labels.
 _MARGIN = 0.042
@@ -126,12 +125,11 @@ def axes_or_new(ax: "Axes | None", *, width: float = WIDTH, height: float = 4.0)
     return ax if ax is not None else figure(width=width, height=height)[1][0]
 
 
-def to_svg(fig: "Figure", *, alt: str = "", prefix: str | None = None) -> str:
+def to_svg(fig: "Figure", *, alt: str = "") -> str:
     """The figure as an ``<svg>`` element for a page: text stays text, ink follows the page.
 
-    The same figure gives the same string. Every id starts with ``prefix``, by default taken from
-    the content, so that several figures share a page; ``alt`` describes the figure to a screen
-    reader.
+    The same figure gives the same string. Every id starts with a mark of the content, so that
+    several figures share a page; ``alt`` describes the figure to a screen reader.
 
     >>> fig, _ = figure()
     >>> to_svg(fig, alt="empty axes")[:4]
@@ -153,20 +151,18 @@ def to_svg(fig: "Figure", *, alt: str = "", prefix: str | None = None) -> str:
             fig.set_canvas(shown_on)
             for patch, look in zip(patches, looks, strict=True):
                 patch.set_visible(look)
-    return _for_page(stream.getvalue(), alt, prefix)
+    return _for_page(stream.getvalue(), alt)
 
 
-def to_png(fig: "Figure", *, dpi: float = 150, background: str = "white") -> bytes:
-    """The figure as PNG; ``background="none"`` leaves it transparent."""
+def to_png(fig: "Figure", *, dpi: float = 150) -> bytes:
+    """The figure as PNG, on white."""
     from matplotlib import rc_context
 
     check_positive("dpi", dpi)
     stream = BytesIO()
     with rc_context(RC):
         # No software version in the file: the same figure gives the same bytes.
-        fig.savefig(
-            stream, format="png", dpi=dpi, facecolor=background, metadata={"Software": None}
-        )
+        fig.savefig(stream, format="png", dpi=dpi, facecolor="white", metadata={"Software": None})
     return stream.getvalue()
 
 
@@ -188,14 +184,14 @@ def save(fig: "Figure", path: str | PathLike[str], *, alt: str = "", dpi: float 
     return target
 
 
-def _for_page(svg: str, alt: str, prefix: str | None) -> str:
+def _for_page(svg: str, alt: str) -> str:
     """Matplotlib's file as an element: no prolog, metadata or global style; own ids, page's ink."""
     body = svg[svg.index("<svg") :].strip()
     body = re.sub(r"\s*<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
     body = re.sub(r"\s*<defs>\s*<style.*?</style>\s*</defs>", "", body, flags=re.DOTALL)
     body = body.replace(INK, "currentColor")
     body = re.sub(r"'DejaVu Sans'(, [^;\"]*)?", _FONTS, body)
-    mark = prefix if prefix is not None else f"f{hashlib.sha256(body.encode()).hexdigest()[:8]}-"
+    mark = f"f{hashlib.sha256(body.encode()).hexdigest()[:8]}-"
     body = re.sub(r'\bid="', f'id="{mark}', body)
     body = re.sub(r'(href="|url\()#', rf"\g<1>#{mark}", body)
     head, rest = body.split(">", 1)

@@ -47,14 +47,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["Evidence", "evidence_figure", "plot_model", "sorted_predictions", "uncertainty_split"]
 
 _SOURCES = (
     ("noise in the data", BLUE),
     ("disagreement between models", ORANGE),
     ("distance from the training rows", PURPLE),
 )
-_ORDERS = {"mean": "predicted mean", "y_true": "observed value", "width": "interval width"}
 Kind = Literal[
     "overview", "predictions", "calibration", "distance", "uncertainty", "errors", "residuals"
 ]
@@ -68,12 +66,11 @@ def sorted_predictions(
     std: ArrayLike | None = None,
     interval: ArrayLike | None = None,
     coverage: float = 0.95,
-    sort_by: Literal["mean", "y_true", "width"] = "mean",
     max_rows: int = 150,
     show_share: bool = True,
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Each row's interval, mean and observation, in increasing order.
+    """Each row's interval, mean and observation, in the order of the means.
 
     Intervals are the central ones of ``dist`` or of ``mean`` and ``std``, or, with ``mean``, any
     ``interval``. Observations outside are marked. Of more than ``max_rows`` rows an even selection
@@ -83,22 +80,20 @@ def sorted_predictions(
 
     **Shape**: ``y_true`` (N,), ``interval`` (N, 2).
     """
-    check_choice("sort_by", sort_by, tuple(_ORDERS))
     check_count("max_rows", max_rows)
     y = targets(y_true)
     if y.ndim != 1:
         raise ValueError(f"y_true must have shape (N,), got {y.shape}. Plot one output at a time.")
     center, ends = _answers(y, dist, mean, std, interval, coverage)
     drawn = drawable_interval(ends, center, y)
-    key = {"mean": center, "y_true": y, "width": drawn[:, 1] - drawn[:, 0]}[sort_by]
-    shown = some_of(np.argsort(key, kind="stable"), max_rows)
+    shown = some_of(np.argsort(center, kind="stable"), max_rows)
     ax = axes_or_new(ax, height=4.6)
     _draw_rows(ax, y[shown], center[shown], drawn[shown], coverage)
     if show_share:
         found = percent(covered(y_true=y, interval=ends), 1)
         rows = f"{len(shown)} of {len(y)} rows" if len(shown) < len(y) else f"{len(y)} rows"
         note(ax, 0.99, 0.03, f"{rows}, {found} of all inside", ha="right", va="bottom")
-    ax.set(xlabel=f"rows in order of {_ORDERS[sort_by]}", ylabel="target", xlim=(-1, len(shown)))
+    ax.set(xlabel="rows in order of predicted mean", ylabel="target", xlim=(-1, len(shown)))
     _limit(ax, np.concatenate([y[shown], drawn[shown].ravel()]), y[shown])
     number_axis(ax.yaxis)
     ax.grid(visible=False, axis="x")

@@ -8,7 +8,7 @@ from accord.portfolio.recipes import EFFORTS, Effort
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 from accord.portfolio.streamed import MoreRows, record_type
-from accord.portfolio.targets import Bounds, checked_bounds, ends_of, outside_of
+from accord.portfolio.targets import Bounds, check_contained, checked_bounds, ends_of
 
 __all__ = [
     "EFFORTS",
@@ -24,10 +24,10 @@ __all__ = [
     "Part",
     "PortfolioRegressor",
     "Residuals",
+    "check_contained",
     "checked_bounds",
     "ends_of",
     "fold_count",
-    "outside_of",
     "random_parts",
     "record_type",
     "time_parts",

@@ -133,8 +133,10 @@ class JudgedModel:
         """
         return self.growth_.is_unusual(self.growth_(X))
 
-    def answer(self, X: Floats) -> tuple[Distribution, Bools]:
+    def answer(self, X: Floats, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         """Predictive distributions, and which rows are unusual.
+
+        They are the same ``as_known``: the estimator's own are not widened for what is unknown.
 
         **Shape**: X (N, d) → (N,) each.
         """
@@ -143,10 +145,6 @@ class JudgedModel:
             dist, growth = model.predict_dist_and_growth(X)
             return dist, self.growth_.is_unusual(growth)
         return self.predict_dist(X), self.is_unusual(X)
-
-    def answer_as_known(self, X: Floats) -> Distribution:
-        """The same distributions: the estimator's own are not widened for what is unknown."""
-        return self.predict_dist(X)
 
     @property
     def proximity_(self) -> Proximity:

@@ -265,19 +265,22 @@ class Blanks:
         return np.asarray(np.sqrt(np.square(beyond) + np.maximum(square, share * self.together**2)))
 
 
+# Rows that a fold's models had not seen, as predicted by these with some blanks put in.
+EvidenceOf = Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence]
+
+
 def learn_blanks(
     blanks: Sequence[Blank],
     changes: Floats,
     parts: Sequence[Part],
-    evidence: Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence],
+    evidence: EvidenceOf,
     tolerance: LocalTolerance,
     *,
     seed: int,
 ) -> Blanks:
     """The spread of each blank that has a feature which the models use, and of all together.
 
-    ``changes`` says how much predictions change with each feature, (d,). ``evidence`` gives rows
-    that a fold's models had not seen, as predicted by these with some of the blanks put in.
+    ``changes`` says how much predictions change with each feature, (d,).
     """
     rows = [at_most(part.test, _BLANK_ROWS // len(parts), seed) for part in parts]
 
@@ -354,6 +357,19 @@ class Widening:
         dist = distribution_of(predictions, self.tolerance, growth, blanks.added(x, beyond))
         unlike = np.maximum(unlike_usual(growth), blanks.found(x).any(axis=1))
         return self.ranked(dist, self.levels, self.rehearsed, unlike)
+
+    def with_blanks(
+        self,
+        blanks: Sequence[Blank],
+        changes: Floats,
+        parts: Sequence[Part],
+        evidence: EvidenceOf,
+        *,
+        seed: int,
+    ) -> "Widening":
+        """The same, having learnt how much wider rows with each of the blanks must be."""
+        learnt = learn_blanks(blanks, changes, parts, evidence, self.tolerance, seed=seed)
+        return replace(self, blanks=learnt)
 
     def is_unusual(self, values: Floats, x: Floats) -> Bools:
         """Which rows are far from the training rows, or lack what their answer depends on.

@@ -1,7 +1,6 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -15,7 +14,6 @@ from accord._checks import RandomState, check_choice, check_positive, drawn_seed
 from accord._processes import one_thread
 from accord._progress import Progress
 from accord._types import Bools, Floats, Indices
-from accord._wording import number
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.explanation import Receipts, array_receipts
@@ -40,19 +38,18 @@ from accord.portfolio.local import (
     feature_weights,
     growth_at,
     growth_of,
-    learn_blanks,
     unlike_usual,
 )
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
-from accord.portfolio.screening import columns_that_matter
+from accord.portfolio.screening import screened
 from accord.portfolio.streamed import MoreRows, worth_more
 from accord.portfolio.targets import (
     Bounds,
     TargetScale,
+    check_contained,
     checked_bounds,
     ends_of,
-    note_on_extremes,
-    outside_of,
+    notes_on_targets,
 )
 from accord.portfolio.units import PortfolioUnits, rows_seen
 from accord.trust import Growth, Proximity
@@ -185,10 +182,9 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d), y (N,), all others (N,); blanks (k,) each.
         """
         clock = Clock(self.time_budget, progress)
-        self.notes_: tuple[str, ...] = ()
         table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
-        seed = self._seed()
-        self.notes_ += tuple(note_on_extremes(table.y, table.measured))
+        seed = drawn_seeds(self.random_state, 1)[0]
+        self.notes_ = notes_on_targets(table.y, table.measured, table.rounding)
         parts = held_out_parts(
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
@@ -211,15 +207,9 @@ class PortfolioRegressor(DistributionalRegressor):
                 self.notes_ += notes
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes)
-            learnt = learn_blanks(
-                blanks,
-                changes,
-                parts,
-                partial(self._evidence, table),
-                self.widening_.tolerance,
-                seed=seed,
+            self.widening_ = self.widening_.with_blanks(
+                blanks, changes, parts, partial(self._evidence, table), seed=seed
             )
-            self.widening_ = replace(self.widening_, blanks=learnt)
         clock.finish()
         return self
 
@@ -256,40 +246,27 @@ class PortfolioRegressor(DistributionalRegressor):
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
         known = target_knowledge(targets, tolerance=y_tolerance, lower=y_lower, upper=y_upper)
         table = TrainingTable.of(x, target, weight, known)
-        outside = table.measured & outside_of(target, self.bounds)
-        if outside.any():
-            raise ValueError(
-                f"bounds must contain all targets, got {self.bounds}, but {outside.sum():,} of "
-                f"{len(target):,} lie outside, the first at index {outside.argmax()}: "
-                f"{target[outside.argmax()]:g}. Widen the bounds."
-            )
-        if table.rounding:
-            step = number(2 * table.rounding)
-            self._note(f"The target comes in steps of {step}: it is known to half a step.")
+        check_contained(target, table.measured, self.bounds)
         return table
 
     def _screened(
         self, table: TrainingTable, parts: Sequence[Part], seed: int, *, overwrite: bool
     ) -> TrainingTable:
         """The table without the columns that do not matter; sets ``left_out_``."""
-        idle = np.zeros(table.x.shape[1], bool)
+        self.left_out_ = np.arange(0)
         if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
-            idle = ~columns_that_matter(table, parts, seed=seed)
-        self.left_out_ = np.flatnonzero(idle)
-        if len(self.left_out_):
-            words = "features is" if len(self.left_out_) == 1 else "features are"
-            self._note(
-                f"{len(self.left_out_)} of {len(idle)} {words} left out: held-out rows are "
-                "predicted as well without."
+            table, self.left_out_ = screened(table, parts, seed=seed, overwrite=overwrite)
+        if n := len(self.left_out_):
+            words = "features is" if n == 1 else "features are"
+            self.notes_ += (
+                f"{n} of {table.x.shape[1]} {words} left out: held-out rows are predicted as well "
+                "without.",
             )
-        return table.without(idle, overwrite=overwrite) if idle.any() else table
+        return table
 
     def _jobs(self, n: int) -> int | None:
         """The processes that are worth their start on n rows."""
         return self.n_jobs if _PROCESS_ROWS[self.effort] <= n <= _MOST_PROCESS_ROWS else None
-
-    def _seed(self) -> int:
-        return drawn_seeds(self.random_state, 1)[0]
 
     def _try_recipes(self, units: PortfolioUnits, more: MoreRows | None) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
@@ -375,9 +352,6 @@ class PortfolioRegressor(DistributionalRegressor):
             for own, part in shifted[:1]
         )
 
-    def _note(self, sentence: str) -> None:
-        self.notes_ += (sentence,)
-
     def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:
         """What each member predicts, by the models of one fold or of all."""
         return [
@@ -400,19 +374,14 @@ class PortfolioRegressor(DistributionalRegressor):
     def _predictive(self, X: Floats) -> Distribution:
         return self._answer(X)[0]
 
-    def answer(self, X: Any) -> tuple[Distribution, Bools]:
+    def answer(self, X: Any, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         """Predictive distributions, and which rows are unusual, with one search for neighbours.
+
+        ``as_known`` does not widen them for features that say nothing.
 
         **Shape**: X (N, d) → (N,) each.
         """
-        return self._answer(self._checked(X))
-
-    def answer_as_known(self, X: Any) -> Distribution:
-        """Predictive distributions that are not widened for features that say nothing.
-
-        **Shape**: X (N, d) → (N,).
-        """
-        return self._answer(self._checked(X), as_known=True)[0]
+        return self._answer(self._checked(X), as_known=as_known)
 
     def _answer(self, X: Floats, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         growth = self.widening_.growth

@@ -17,7 +17,7 @@ costs, and intervals by rank.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Self, final
 
 import numpy as np
@@ -38,7 +38,6 @@ from accord.portfolio.local import (
     feature_weights,
     growth_at,
     growth_of,
-    learn_blanks,
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
@@ -123,15 +122,9 @@ class Residuals:
                 fold,
             )
 
-        learnt = learn_blanks(
-            blanks,
-            rows.changes,
-            rows.parts,
-            evidence,
-            self.widening_.tolerance,
-            seed=seed,
+        self.widening_ = self.widening_.with_blanks(
+            blanks, rows.changes, rows.parts, evidence, seed=seed
         )
-        self.widening_ = replace(self.widening_, blanks=learnt)
         return self
 
     def answer(

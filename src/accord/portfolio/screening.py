@@ -50,6 +50,18 @@ _RANKED = 3.2
 _VARIED_ROWS = 10
 
 
+def screened(
+    table: TrainingTable, parts: Sequence[Part], *, seed: int, overwrite: bool
+) -> tuple[TrainingTable, Indices]:
+    """The table without the columns that do not matter, and which these are.
+
+    With ``overwrite``, the rows themselves are changed.
+    """
+    idle = ~columns_that_matter(table, parts, seed=seed)
+    kept = table.without(idle, overwrite=overwrite) if idle.any() else table
+    return kept, np.flatnonzero(idle)
+
+
 def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: int) -> Bools:
     """Which columns the models of a portfolio should see, (d,)."""
     n, d = table.x.shape

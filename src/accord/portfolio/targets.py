@@ -12,7 +12,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-from accord._types import Bools, Floats
+from accord._types import Bools, Floats, Indices
+from accord._wording import number
 from accord.distributions import Log
 
 TargetTransform = Literal["identity", "log"]
@@ -171,18 +172,31 @@ def ends_of(bounds: Bounds | None) -> tuple[float, float]:
     return -math.inf if low is None else low, math.inf if high is None else high
 
 
-def outside_of(y: Floats, bounds: Bounds | None) -> Bools:
-    """Which targets lie outside of bounds; (N,).
+def check_contained(
+    y: Floats, measured: Bools, bounds: Bounds | None, *, rows: Indices | None = None
+) -> None:
+    """Refuse bounds that measured targets lie outside of; (N,) each.
 
-    >>> outside_of(np.array([-1.0, 0.0, 5.0]), (0.0, None)).tolist()
-    [True, False, False]
+    ``rows`` are the rows' numbers, where the user knows them by these.
     """
     low, high = ends_of(bounds)
-    return np.asarray((y < low) | (y > high))
+    outside = measured & ((y < low) | (y > high))
+    if outside.any():
+        first = int(outside.argmax())
+        place = f"at index {first}" if rows is None else f"in row {rows[first]}"
+        raise ValueError(
+            f"bounds must contain all targets, got {bounds}, but {outside.sum():,} of "
+            f"{measured.sum():,} lie outside, the first {place}: {y[first]:g}. Widen the bounds."
+        )
 
 
-def note_on_extremes(y: Floats, measured: Bools) -> list[str]:
-    """A sentence on measured targets far outside the others, if there are any; (N,) each."""
+def notes_on_targets(y: Floats, measured: Bools, rounding: float) -> tuple[str, ...]:
+    """Sentences on targets that come in steps, and on measured ones far outside the others."""
+    steps = f"The target comes in steps of {number(2 * rounding)}: it is known to half a step."
+    return (*([steps] if rounding else []), *_note_on_extremes(y, measured))
+
+
+def _note_on_extremes(y: Floats, measured: Bools) -> list[str]:
     z = TargetScale.of(y[measured]).scaled(y)
     outlying = extreme(z) & measured
     if is_skewed(y[measured]):  # of a long tail nothing is said, but of what is far out of it

@@ -7,7 +7,7 @@ rows.
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +22,7 @@ from accord.explanation import Attribution, Receipts
 from accord.export import estimator_graph, obstacles_of
 from accord.portfolio import PortfolioRegressor
 from accord.service.bodies import BODY, BodyRows, Predicted, Records, ServiceAnswer
-from accord.tables import ConformedRows, Surprises, TableError, conform_rows, file_sha256
+from accord.tables import ConformedRows, Surprises, conform_rows, file_sha256
 from accord.tabular import TableRegressor
 from accord.workflows import load_model, prediction_columns
 
@@ -214,46 +214,62 @@ class Question:
         return len(self.rows)
 
 
-@dataclass(frozen=True)
-class _Understood:
-    """A question's place in the batch, in rows, and where its judged rows are."""
-
-    place: int
-    judged: ConformedRows
-    rows: slice
-
-
 def predict_together(questions: Sequence[Question]) -> list[ServiceAnswer | Exception]:
-    """An answer to each question, or what is wrong with it; none suffers from another's fault."""
+    """An answer to each question, or what is wrong with it; none suffers from another's fault.
+
+    Where they cannot be answered together, halves are tried: few batches, however many requests.
+    """
+    alike: dict[tuple[int, tuple[float, ...]], dict[int, Question]] = {}
+    for place, question in enumerate(questions):
+        alike.setdefault((id(question.served), question.coverages), {})[place] = question
     found: dict[int, ServiceAnswer | Exception] = {}
-    for served in {id(q.served): q.served for q in questions}.values():
-        own = {n: q for n, q in enumerate(questions) if q.served is served}
-        understood: list[_Understood] = []
-        for n, result in _understood(served, own).items():
-            if isinstance(result, Exception):
-                found[n] = result
-            else:
-                understood.append(result)
-        if understood:
-            found |= _answers(served, own, understood)
-    return [found[n] for n in range(len(questions))]
+    try:
+        for own in alike.values():
+            found |= _answers(own)
+    except Exception as error:
+        if len(questions) == 1:
+            return [error]
+        half = len(questions) // 2
+        return predict_together(questions[:half]) + predict_together(questions[half:])
+    return [found[place] for place in range(len(questions))]
 
 
-def _understood(
+def _answers(questions: dict[int, Question]) -> dict[int, ServiceAnswer]:
+    """What one model says of all rows at once, for the same coverages."""
+    (served, coverages), *_ = [(q.served, q.coverages) for q in questions.values()]
+    judged = list(_judged(served, questions))
+    x = np.concatenate([served.model.transform(rows.X) for rows, _ in judged])
+    unlike = np.concatenate([rows.unlike for rows, _ in judged])
+    predicted, found, end = Predicted(served.columns(x, unlike, coverages)), {}, 0
+    for rows, own in judged:
+        # most rows have nothing odd about them, and counting that by request is expensive
+        first, odd = end, rows.surprises() != _NOTHING_ODD
+        for place, question in own.items():
+            start, end = end, end + len(question)
+            surprises = Surprises(rows=len(question))
+            if odd:
+                part = slice(start - first, end - first)
+                surprises = rows.surprises(part, first_row=question.first_row)
+            found[place] = ServiceAnswer(predicted, slice(start, end), surprises)
+    return found
+
+
+def _judged(
     served: Served, questions: dict[int, Question]
-) -> dict[int, _Understood | Exception]:
+) -> Iterator[tuple[ConformedRows, dict[int, Question]]]:
     """Records are judged in one table, since a table costs more than its rows; others alone."""
     together = {
-        n: q for n, q in questions.items() if isinstance(q.rows.content, list) and not q.strict
+        place: question
+        for place, question in questions.items()
+        if isinstance(question.rows.content, list) and not question.strict
     }
-    found = _judged_together(served, together) if together else {}
-    for n, question in questions.items():
-        if n not in found:
-            try:
-                found[n] = _Understood(n, judged_alone(question), slice(0, len(question)))
-            except TableError as error:
-                found[n] = error
-    return found
+    if len(together) > 1:
+        rows = [row for question in together.values() for row in question.rows.content]
+        table = served.records.table(rows)
+        yield conform_rows(table, served.records.schema, source=BODY), together
+        questions = {place: q for place, q in questions.items() if place not in together}
+    for place, question in questions.items():
+        yield judged_alone(question), {place: question}
 
 
 def judged_alone(question: Question) -> ConformedRows:
@@ -266,87 +282,6 @@ def judged_alone(question: Question) -> ConformedRows:
         first_row=question.first_row,
         strict=question.strict,
     )
-
-
-def _judged_together(
-    served: Served, questions: dict[int, Question]
-) -> dict[int, _Understood | Exception]:
-    """Where a cell cannot be read, halves are tried: few tables, however many requests."""
-    numbers = list(questions)
-    if len(numbers) == 1:
-        (n,) = numbers
-        try:
-            return {n: _Understood(n, judged_alone(questions[n]), slice(0, len(questions[n])))}
-        except TableError as error:
-            return {n: error}
-    rows = [row for q in questions.values() for row in q.rows.content]
-    try:
-        judged = conform_rows(served.records.table(rows), served.records.schema, source=BODY)
-    except TableError:
-        half = len(numbers) // 2
-        parts = (numbers[:half], numbers[half:])
-        return {
-            n: result
-            for part in parts
-            for n, result in _judged_together(served, {n: questions[n] for n in part}).items()
-        }
-    ends = np.cumsum([len(q) for q in questions.values()]).tolist()
-    starts = [0, *ends[:-1]]
-    return {
-        n: _Understood(n, judged, slice(start, end))
-        for n, start, end in zip(numbers, starts, ends, strict=True)
-    }
-
-
-def _answers(
-    served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
-) -> dict[int, ServiceAnswer | Exception]:
-    """Predictions of all rows at once; if that fails, of halves, to find the rows at fault."""
-    try:
-        return dict(_predicted(served, questions, understood))
-    except Exception as error:
-        if len(understood) == 1:
-            return {understood[0].place: error}
-        half = len(understood) // 2
-        return _answers(served, questions, understood[:half]) | _answers(
-            served, questions, understood[half:]
-        )
-
-
-def _predicted(
-    served: Served, questions: dict[int, Question], understood: Sequence[_Understood]
-) -> list[tuple[int, ServiceAnswer]]:
-    judged = {id(item.judged): item.judged for item in understood}
-    features = {place: served.model.transform(found.X) for place, found in judged.items()}
-    # most rows have nothing odd about them, and counting that by request is expensive
-    odd = {place for place, found in judged.items() if found.surprises() != _NOTHING_ODD}
-    x = np.concatenate([features[id(item.judged)][item.rows] for item in understood])
-    unlike = np.concatenate([item.judged.unlike[item.rows] for item in understood])
-    found = []
-    for coverages, members in _by_coverage(questions, understood).items():
-        own = np.concatenate([np.arange(rows.start, rows.stop) for _, rows in members])
-        columns = served.columns(x[own], unlike[own], coverages)
-        predicted, end = Predicted(columns), 0
-        for item, rows in members:
-            start, end = end, end + rows.stop - rows.start
-            surprises = Surprises(rows=end - start)
-            if id(item.judged) in odd:
-                first_row = questions[item.place].first_row
-                surprises = item.judged.surprises(item.rows, first_row=first_row)
-            found.append((item.place, ServiceAnswer(predicted, slice(start, end), surprises)))
-    return found
-
-
-def _by_coverage(
-    questions: dict[int, Question], understood: Sequence[_Understood]
-) -> dict[tuple[float, ...], list[tuple[_Understood, slice]]]:
-    """Questions with the same coverages, each with its rows in the batch."""
-    found: dict[tuple[float, ...], list[tuple[_Understood, slice]]] = {}
-    start = 0
-    for item in understood:
-        rows = slice(start, start := start + item.rows.stop - item.rows.start)
-        found.setdefault(questions[item.place].coverages, []).append((item, rows))
-    return found
 
 
 # --- why intervals are as wide as they are, as JSON ----------------------------------------------

@@ -1,6 +1,6 @@
 """Tables in and out: CSV and Parquet files, column types, and numbers for networks."""
 
-from accord.tables.cells import CellFormat, CellKind, DecimalMark, with_gaps
+from accord.tables.cells import CellFormat, CellKind, with_gaps
 from accord.tables.conforming import (
     Conformed,
     ConformedRows,
@@ -21,7 +21,6 @@ from accord.tables.files import (
     as_file,
     file_sha256,
     give_back_memory,
-    guard_formulas,
     open_table,
     read_again,
     read_header,
@@ -48,7 +47,6 @@ __all__ = [
     "Column",
     "Conformed",
     "ConformedRows",
-    "DecimalMark",
     "Decision",
     "FurtherTraining",
     "Records",
@@ -75,7 +73,6 @@ __all__ = [
     "described_inputs",
     "file_sha256",
     "give_back_memory",
-    "guard_formulas",
     "input_arrays",
     "number_column",
     "open_table",

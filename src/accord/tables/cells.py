@@ -51,6 +51,10 @@ _GROUPS: dict[NumberFormat, tuple[str, str]] = {
     "spaced comma": (SPACE, "numbers with a decimal comma"),
 }
 
+# A spreadsheet takes a cell that begins with one of these for a formula, full-width forms included.
+_FORMULA_START = "^[=+\\-@\t\r\n＝＋－＠]"
+_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
+
 
 class UnreadableCells(ValueError):
     """Cells that do not have the meaning that their column had in training.
@@ -362,3 +366,22 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(
         pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind)
     )
+
+
+def guard_formulas(table: pa.Table) -> pa.Table:
+    """The table with an apostrophe before every text cell and name that looks like a formula.
+
+    >>> guard_formulas(pa.table({"=a": ["=1+1", "-2", "x"]})).to_pydict()
+    {"'=a": ["'=1+1", '-2', 'x']}
+    """
+    columns = [_guarded(column) if is_text(column.type) else column for column in table.columns]
+    names = _guarded(pa.array(table.column_names, pa.string())).to_pylist()
+    return pa.Table.from_arrays(columns, names=names)
+
+
+def _guarded(column: Any) -> Any:
+    text = pc.cast(column, pa.string())
+    formula = pc.and_not(
+        pc.match_substring_regex(text, _FORMULA_START), pc.match_substring_regex(text, _NUMBER)
+    )
+    return pc.if_else(formula, pc.binary_join_element_wise("'", text, ""), text)

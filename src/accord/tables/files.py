@@ -14,14 +14,13 @@ from typing import Any, Literal, Protocol, Self, TypeAlias, final, runtime_check
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from accord._files import STANDARD_STREAM, OptionError, printable, quoted
 from accord._wording import listed
-from accord.tables.cells import DecimalMark, is_text
+from accord.tables.cells import DecimalMark, guard_formulas
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark
 from accord.tables.problems import TableError, check_names, reason
@@ -36,9 +35,6 @@ _FOREIGN = {
     b"\x89HDF": "an HDF5 file",
     b"ARROW1": "an Arrow IPC file",
 }
-# A spreadsheet takes a cell that begins with one of these for a formula, full-width forms included.
-_FORMULA_START = "^[=+\\-@\t\r\n＝＋－＠]"
-_NUMBER = r"^[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?$"
 
 
 @final
@@ -445,29 +441,6 @@ class TableWriter:
         finally:
             self._writer = None
             self._sink.close()
-
-
-def guard_formulas(table: pa.Table) -> pa.Table:
-    """The table with an apostrophe before every text cell and name that looks like a formula.
-
-    >>> guard_formulas(pa.table({"=a": ["=1+1", "-2", "x"]})).to_pydict()
-    {"'=a": ["'=1+1", '-2', 'x']}
-    """
-    columns = [_guarded(column) if is_text(column.type) else column for column in table.columns]
-    return pa.Table.from_arrays(columns, names=[guard_name(name) for name in table.column_names])
-
-
-def guard_name(name: str) -> str:
-    """A column name that no spreadsheet takes for a formula."""
-    return _guarded(pa.array([name])).to_pylist()[0]  # type: ignore[no-any-return]
-
-
-def _guarded(column: Any) -> Any:
-    text = pc.cast(column, pa.string())
-    formula = pc.and_not(
-        pc.match_substring_regex(text, _FORMULA_START), pc.match_substring_regex(text, _NUMBER)
-    )
-    return pc.if_else(formula, pc.binary_join_element_wise("'", text, ""), text)
 
 
 def refuse_unknown_suffix(path: str | Path) -> Path:

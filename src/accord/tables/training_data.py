@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import pandas as pd
@@ -40,9 +40,8 @@ class TrainingData:
 
     ``notes`` says in plain sentences what was left out or changed, ``decisions`` what is done with
     each column. ``rows`` are the rows' numbers in the file, from 1, and ``places`` their indices in
-    the table. ``exact`` marks rows whose
-    target is a measured value; for the others, known only by ``lower`` and ``upper``, ``y`` holds a
-    stand-in inside the bounds.
+    the table. ``exact`` marks rows whose target is a measured value; for the others, known only by
+    ``lower`` and ``upper``, ``y`` holds a stand-in inside the bounds.
 
     **Shape**: ``X`` (N, columns), all else (N,).
     """
@@ -65,26 +64,21 @@ def prepare_training(
     table: Table,
     *,
     target: str,
-    weight_column: str | None = None,
-    tolerance_column: str | None = None,
-    lower_column: str | None = None,
-    upper_column: str | None = None,
+    weight: str | None = None,
+    tolerance: str | None = None,
+    lower: str | None = None,
+    upper: str | None = None,
     ignore: Sequence[str] = (),
     use: Sequence[str] = (),
     category: Sequence[str] = (),
 ) -> TrainingData:
     """Find column types, set unusable columns and rows aside, and say so.
 
+    ``target`` and the next four name columns: of weights, of tolerances, of bounds of the target.
     ``ignore``, ``use`` and ``category`` overrule what is decided about a column.
     """
-    roles = {
-        "target": target,
-        "weight": weight_column,
-        "tolerance": tolerance_column,
-        "lower bound": lower_column,
-        "upper bound": upper_column,
-    }
-    given = {role: name for role, name in roles.items() if name is not None}
+    roles = {"target": target, "weight": weight, "tolerance": tolerance}
+    given = _given(roles | {"lower": lower, "upper": upper})
     _check_roles(table, given, ignore, [*use, *category])
     numbers = {role: number_column(table, role, name) for role, name in given.items()}
     return _assemble(table, given, numbers, ignore, use, category)
@@ -95,9 +89,9 @@ class FurtherTraining:
     """Reads further rows of a table as a sample of it was read."""
 
     def __init__(self, sample: Table, data: TrainingData, roles: Mapping[str, str]) -> None:
-        """``roles`` names the target, and where there are any weight, tolerance, lower, upper."""
+        """``roles`` are the columns as :func:`prepare_training` was told of them."""
         self._schema = data.schema
-        self._given = {_BOUNDS.get(role, role): name for role, name in roles.items()}
+        self._given = _given(roles)
         self._written = {name: _cells(sample, name) for name in self._given.values()}
         self._surprises = Surprises()
 
@@ -115,26 +109,13 @@ class FurtherTraining:
     def __call__(self, batch: Table) -> TrainingData:
         """The rows of a batch that have a target, or bounds on it."""
         numbers = {role: self._numbers(batch, role) for role in self._given}
-        y, exact, lower, upper = _targets(batch, self._given, numbers)
-        usable = _usable(y, exact, self._given, numbers) & (np.abs(y) <= _LARGEST_TARGET)
-        kept = np.flatnonzero(usable)
+        known = _known(batch, self._given, numbers)
+        kept = np.flatnonzero(known.usable & (np.abs(known.y) <= _LARGEST_TARGET))
         first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
         conformed = conform_rows(batch.data, self._schema, source=batch.name, first_row=first)
         self._surprises += conformed.surprises(first_row=first)
-        X = conformed.X
-        return TrainingData(
-            X=X if len(kept) == len(X) else X.iloc[kept],
-            y=y[kept],
-            schema=self._schema,
-            notes=(),
-            rows=batch.numbers_of(kept),
-            places=kept,
-            exact=exact[kept],
-            weight=_of_rows(numbers.get("weight"), kept),
-            tolerance=_of_rows(numbers.get("tolerance"), kept),
-            lower=_of_rows(lower, kept),
-            upper=_of_rows(upper, kept),
-        )
+        X = conformed.X if len(kept) == len(known.y) else conformed.X.iloc[kept]
+        return TrainingData(X=X, schema=self._schema, notes=(), **known.of(batch, kept))
 
     def _numbers(self, batch: Table, role: str) -> Floats:
         name = self._given[role]
@@ -182,8 +163,8 @@ def _assemble(
     use: Sequence[str],
     category: Sequence[str],
 ) -> TrainingData:
-    y, exact, lower, upper = _targets(table, given, numbers)
-    usable = _usable(y, exact, given, numbers)
+    known = _known(table, given, numbers)
+    y, exact, usable = known.y, known.exact, known.usable
     if "weight" in given and not np.any(numbers["weight"] > 0):
         raise TableError(
             f"some weights must be positive, but {quoted(given['weight'])} holds only 0. "
@@ -197,24 +178,52 @@ def _assemble(
     notes = [*table.notes, *_names_in_doubt(table), *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
     if bounded := int((~exact[kept]).sum()):
-        known = count(bounded, "target is only", "targets are only")
-        notes.append(f"{known} known by bounds: models learn from them, figures count the others.")
+        targets = count(bounded, "target is only", "targets are only")
+        notes.append(
+            f"{targets} known by bounds: models learn from them, figures count the others."
+        )
     notes += _far_targets(y[kept], exact[kept], rows, given["target"])
     notes += _copies(found.X, y[kept], given["target"])
     return TrainingData(
         X=found.X,
-        y=y[kept],
         schema=found.schema,
         notes=tuple(notes),
-        rows=rows,
-        places=kept,
-        exact=exact[kept],
         decisions=tuple(found.decisions),
-        weight=_of_rows(numbers.get("weight"), kept),
-        tolerance=_of_rows(numbers.get("tolerance"), kept),
-        lower=_of_rows(lower, kept),
-        upper=_of_rows(upper, kept),
+        **known.of(table, kept),
     )
+
+
+class _Known(NamedTuple):
+    """What is known of the target of each row, and which rows can be used, (N,) each."""
+
+    y: Floats
+    exact: Bools
+    usable: Bools
+    optional: dict[str, Floats | None]
+
+    def of(self, table: Table, kept: NDArray[np.intp]) -> dict[str, Any]:
+        """Of the rows that are kept, as :class:`TrainingData` has it."""
+        optional = {k: None if v is None else v[kept] for k, v in self.optional.items()}
+        rows = {"rows": table.numbers_of(kept), "places": kept}
+        return {"y": self.y[kept], "exact": self.exact[kept], **rows, **optional}
+
+
+def _known(table: Table, given: dict[str, str], numbers: dict[str, Floats]) -> _Known:
+    """Usable are rows with a target, or bounds on it, and all that counts them; not of weight 0."""
+    y, exact, lower, upper = _targets(table, given, numbers)
+    usable = exact | np.isfinite(y)
+    for role, plural in _NON_NEGATIVE.items():
+        if role in given:
+            usable &= _stated(numbers[role], plural, given[role])
+    if "weight" in given:
+        usable &= numbers["weight"] > 0
+    optional = {role: numbers.get(role) for role in _NON_NEGATIVE}
+    return _Known(y, exact, usable, {**optional, "lower": lower, "upper": upper})
+
+
+def _given(roles: Mapping[str, str | None]) -> dict[str, str]:
+    """The columns that have a role, by what messages call it."""
+    return {_BOUNDS.get(role, role): name for role, name in roles.items() if name is not None}
 
 
 def _names_in_doubt(table: Table) -> list[str]:
@@ -234,21 +243,6 @@ def _is_number(text: str) -> bool:
         return bool(np.isfinite(float(text)))
     except ValueError:
         return False
-
-
-def _of_rows(values: Floats | None, rows: NDArray[np.intp]) -> Floats | None:
-    return None if values is None else values[rows]
-
-
-def _usable(
-    y: Floats, exact: Bools, given: Mapping[str, str], numbers: Mapping[str, Floats]
-) -> Bools:
-    """Rows with a target, or bounds on it, and with all that counts them; of weight 0 is none."""
-    usable = exact | np.isfinite(y)
-    for role, plural in _NON_NEGATIVE.items():
-        if role in given:
-            usable &= _stated(numbers[role], plural, given[role])
-    return usable & (numbers["weight"] > 0) if "weight" in given else usable
 
 
 def _stated(values: Floats, plural: str, column: str) -> Bools:

@@ -1,7 +1,7 @@
 """From a table to answers: the estimator for tables, and what it knows about itself."""
 
 from accord.tabular.assessment import Assessment, RowGroup, held_out_places, point_figures
-from accord.tabular.card import DistanceCurve, Expectation, ModelCard, make_card
+from accord.tabular.card import DistanceCurve, Expectation, ModelCard
 from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.pictures import Dependence, partial_dependence
 from accord.tabular.profile import TableProfile, as_floats, cell_text
@@ -27,7 +27,6 @@ __all__ = [
     "guard",
     "held_out_places",
     "held_out_receipts",
-    "make_card",
     "notes_on_splits",
     "partial_dependence",
     "point_figures",

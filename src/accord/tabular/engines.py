@@ -11,7 +11,6 @@ from sklearn.base import clone
 from accord._checks import check_choice
 from accord._files import quoted, write_whole
 from accord._types import Floats
-from accord._wording import count
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
 from accord.export import (
     Graph,
@@ -25,13 +24,12 @@ from accord.export import (
 from accord.portfolio import (
     EFFORTS,
     Bounds,
-    Effort,
     JudgedModel,
     PortfolioRegressor,
+    check_contained,
     checked_bounds,
-    outside_of,
 )
-from accord.tables import TableError, TableInputs, TrainingData, described_inputs, state_unlike
+from accord.tables import TableInputs, TrainingData, described_inputs, state_unlike
 
 if TYPE_CHECKING:
     from accord.tabular.regressor import TableRegressor
@@ -39,28 +37,16 @@ if TYPE_CHECKING:
 Engine: TypeAlias = PortfolioRegressor | JudgedModel
 
 
-def make_engine(
-    estimator: DistributionalRegressor | None,
-    *,
-    effort: Effort,
-    time_budget: float | None,
-    bounds: Bounds | None,
-    n_jobs: int | None,
-    random_state: int | None,
-) -> Engine:
-    """The portfolio, or ``estimator`` as it is; one without a seed of its own gets this one."""
+def make_engine(settings: Mapping[str, Any], bounds: Bounds | None) -> Engine:
+    """The portfolio, or the estimator that is set; one without a seed of its own gets this one."""
+    estimator, seed = settings["engine"], settings["random_state"]
     if estimator is None:
-        return PortfolioRegressor(
-            effort=effort,
-            time_budget=time_budget,
-            bounds=bounds,
-            n_jobs=n_jobs,
-            random_state=random_state,
-        )
-    own = clone(estimator)
-    if own.get_params().get("random_state", 0) is None:
-        own.set_params(random_state=random_state)
-    return JudgedModel(own, random_state=random_state)
+        own = ("effort", "time_budget", "n_jobs", "random_state")
+        return PortfolioRegressor(**{name: settings[name] for name in own}, bounds=bounds)
+    engine = clone(estimator)
+    if engine.get_params().get("random_state", 0) is None:
+        engine.set_params(random_state=seed)
+    return JudgedModel(engine, random_state=seed)
 
 
 def check_engine(settings: Mapping[str, Any]) -> None:
@@ -105,15 +91,9 @@ def bounds_for(
     if estimator is not None or bounds is None:
         return None, ()
     if bounds != "detect":
-        low, high = checked_bounds(bounds)
-        outside = data.exact & outside_of(data.y, (low, high))
-        if outside.any():
-            raise TableError(
-                f"bounds must contain all targets, got {(low, high)}, but {outside.sum():,} of "
-                f"{count(int(data.exact.sum()), 'target')} lie outside, the first in row "
-                f"{data.rows[outside.argmax()]}: {data.y[outside.argmax()]:g}. Widen the bounds."
-            )
-        return (low, high), ()
+        ends = checked_bounds(bounds)
+        check_contained(data.y, data.exact, ends, rows=data.rows)
+        return ends, ()
     if data.y[data.exact].min() < 0:
         return None, ()
     return (0.0, None), (

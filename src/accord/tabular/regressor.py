@@ -255,7 +255,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             self.engine_,
             X,
             answer=lambda rows: self.engine_.answer(rows)[0],
-            as_known=self.engine_.answer_as_known,
+            as_known=lambda rows: self.engine_.answer(rows, as_known=True)[0],
             coverage=coverage,
             permutations=permutations,
             seed=random_state,
@@ -384,14 +384,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         data = sample.data
         # features are of no use to anybody afterwards
         for_portfolio |= {"blanks": self.encoder_.blanks(), "overwrite_X": True}
-        self.engine_ = make_engine(
-            self.engine,
-            effort=self.effort,
-            time_budget=self.time_budget,
-            bounds=self.bounds_,
-            n_jobs=self.n_jobs,
-            random_state=self.random_state,
-        ).fit(
+        self.engine_ = make_engine(self.get_params(deep=False), self.bounds_).fit(
             sample.features,
             data.y,
             groups=sample.together,

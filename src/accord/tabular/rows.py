@@ -19,7 +19,7 @@ from accord._checks import check_probability
 from accord._files import quoted
 from accord._types import Floats, Indices
 from accord._wording import count
-from accord.distributions import PARTS, Distribution
+from accord.distributions import Distribution, uncertainty_of
 from accord.splits import groups_of_copies
 from accord.tables import (
     ArrowFrame,
@@ -111,10 +111,8 @@ class AnswersRows(ABC):
         Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models, 0 for a single
         one; ``distance`` from the training rows; ``total``, the root of the sum of their squares.
         """
-        dist = self.predict_dist(X)
-        parts = {name: getattr(dist, name) for name in ("mean", *PARTS)} | {"total": dist.std}
-        values = np.column_stack([np.asarray(part) for part in parts.values()])
-        found = framed(X, values, list(parts))
+        parts = uncertainty_of(self.predict_dist(X))
+        found = framed(X, np.column_stack(list(parts.values())), list(parts))
         return pd.DataFrame(found, columns=list(parts)) if isinstance(found, np.ndarray) else found
 
 

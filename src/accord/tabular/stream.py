@@ -99,8 +99,7 @@ class SampledTable:
         check_roles(table, group=group, time=time)
         data = prepare_training(
             table,
-            target=roles["target"],
-            **{f"{role}_column": roles.get(role) for role in given if role != "target"},
+            **roles,
             ignore=list(dict.fromkeys([*ignore, *([] if group is None else [group])])),
             use=use,
             category=category,

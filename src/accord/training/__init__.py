@@ -8,7 +8,6 @@ Ragged tasks and short last batches use one mechanism: index matrices padded wit
 """
 
 from accord.training.modules import (
-    MakeModule,
     ModuleDesign,
     ModuleStack,
     fixed_values,
@@ -79,7 +78,6 @@ __all__ = [
     "GaussianLikelihood",
     "Heads",
     "Listener",
-    "MakeModule",
     "MeanHead",
     "MixtureObjective",
     "ModuleDesign",

@@ -30,11 +30,10 @@ if TYPE_CHECKING:
     from accord.workflows.findings import JudgedRow, Leaks, LevelCurve, WideRow
     from accord.workflows.fit import FitResult, fit_table
     from accord.workflows.history import ALARM, History, MonitoredTable
-    from accord.workflows.methods import METHODS, Method, method_named
+    from accord.workflows.methods import METHODS, Method, method_named, table_model
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import (
         PredictResult,
-        interval_names,
         load_model,
         predict_table,
         prediction_columns,
@@ -60,11 +59,10 @@ _HOMES = {
     "findings": ("JudgedRow", "Leaks", "LevelCurve", "WideRow"),
     "fit": ("FitResult", "fit_table"),
     "history": ("ALARM", "History", "MonitoredTable"),
-    "methods": ("METHODS", "Method", "method_named"),
+    "methods": ("METHODS", "Method", "method_named", "table_model"),
     "monitor": ("MonitorResult", "RowToLabel", "monitor_table"),
     "predict": (
         "PredictResult",
-        "interval_names",
         "load_model",
         "predict_table",
         "prediction_columns",
@@ -113,7 +111,6 @@ __all__ = [
     "export_dataset",
     "export_model",
     "fit_table",
-    "interval_names",
     "load_model",
     "measure_drift",
     "method_named",
@@ -122,6 +119,7 @@ __all__ = [
     "prediction_columns",
     "reliability",
     "run_demo",
+    "table_model",
     "validate_predictions",
 ]
 

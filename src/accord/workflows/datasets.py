@@ -112,6 +112,7 @@ def run_demo(
         progress: Called with the share of the work that is done.
     """
     # what lists datasets does not wait for what trains
+    from accord.tabular import TableRegressor
     from accord.workflows.fit import fit_table
     from accord.workflows.predict import predict_table
 
@@ -128,7 +129,8 @@ def run_demo(
     for frame, path in ((known, train), (unknown, new)):
         with atomic_output(path, force=force) as part, TableWriter(part) as writer:
             writer.write(pa.Table.from_pandas(frame, preserve_index=False))
-    result = fit_table(train, target=_DEMO_TARGET, random_state=random_state, progress=progress)
+    regressor = TableRegressor(random_state=random_state)
+    result = fit_table(regressor, train, _DEMO_TARGET, progress=progress)
     page = write_report(result)
     with atomic_outputs([model, report, document], force=force) as parts:
         result.model.save(parts[0])

@@ -80,7 +80,7 @@ def find_leaks(model: TableRegressor) -> Leaks:
     fold = np.full(len(data.y), -1)
     for number, part in enumerate(model.engine_.judged_):
         fold[part.rows] = number
-    return Leaks(alone_explained(data, fold), _copies(model, data))
+    return Leaks(alone_explained(data, fold), _copies(data, fold))
 
 
 def alone_explained(data: TrainingData, fold: Indices) -> dict[str, float]:
@@ -146,15 +146,12 @@ def _by_category(values: Any, y: Floats, folds: Folds) -> Floats:
     return found
 
 
-def _copies(model: TableRegressor, data: TrainingData) -> int:
-    """Held-out rows that repeat a row outside their part."""
-    part_of = np.full(len(data.y), -1)
-    for number, part in enumerate(model.engine_.judged_):
-        part_of[part.rows] = number
-    same = groups_of_copies(data.X, data.y, n_parts=len(model.engine_.judged_))
-    frame = pd.DataFrame({"row": same, "part": part_of})
-    elsewhere = frame.groupby("row")["part"].transform("nunique") > 1
-    return int((elsewhere & (frame["part"] >= 0)).sum())
+def _copies(data: TrainingData, fold: Indices) -> int:
+    """Held-out rows that repeat a row outside their fold."""
+    same = groups_of_copies(data.X, data.y, n_parts=int(fold.max()) + 1)
+    frame = pd.DataFrame({"row": same, "fold": fold})
+    elsewhere = frame.groupby("row")["fold"].transform("nunique") > 1
+    return int((elsewhere & (frame["fold"] >= 0)).sum())
 
 
 @dataclass(frozen=True)

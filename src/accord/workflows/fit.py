@@ -1,10 +1,9 @@
 """From a table to a model and the evidence about it."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from sklearn.linear_model import Ridge
@@ -12,8 +11,8 @@ from sklearn.model_selection import KFold, cross_val_predict
 
 from accord._progress import Progress, parts, silent
 from accord._types import Floats
-from accord.portfolio import Bounds, Effort, ends_of
-from accord.tables import TableSource, read_table
+from accord.portfolio import ends_of
+from accord.tables import TableSource
 from accord.tabular import (
     Assessment,
     Dependence,
@@ -42,7 +41,6 @@ from accord.workflows.findings import (
     listed_rows,
     widest_rows,
 )
-from accord.workflows.methods import engine_for, method_named
 from accord.workflows.verdict import QUARTILES, Use, Verdict, fit_verdict, use_of
 
 if TYPE_CHECKING:
@@ -51,7 +49,6 @@ if TYPE_CHECKING:
     from accord.work import Checkpoint
 
 _LEVELS = (0.5, 0.8, 0.9, 0.95)
-Predictive = Literal["model", "smoothed"]
 # Relative cost of training and of explaining, for the progress bar.
 _TRAIN, _EXPLAIN = 90.0, 10.0
 # Columns whose cells are shown with each row.
@@ -153,73 +150,29 @@ class FitResult:
 
 
 def fit_table(
+    model: TableRegressor,
     table: TableSource,
-    *,
     target: str,
-    method: str = "portfolio",
-    effort: Effort | None = None,
-    time_budget: float | None = None,
-    coverage: float = 0.95,
-    tolerance: str | float | None = None,
-    rule: str | None = None,
-    predictive: Predictive | None = None,
-    family: str | None = None,
-    hidden: tuple[int, ...] | None = None,
-    epochs: int | None = None,
-    bounds: Bounds | Literal["detect"] | None = "detect",
-    group: str | None = None,
-    time: str | None = None,
-    weight_column: str | None = None,
-    tolerance_column: str | None = None,
-    lower_column: str | None = None,
-    upper_column: str | None = None,
-    ignore: Sequence[str] = (),
-    use: Sequence[str] = (),
-    category: Sequence[str] = (),
-    max_rows: int = 1_000_000,
-    passes: int = 1,
-    n_jobs: int | None = None,
-    random_state: int = 0,
+    *,
+    sample_weight: str | None = None,
+    y_tolerance: str | None = None,
+    y_lower: str | None = None,
+    y_upper: str | None = None,
     progress: Progress | None = None,
     checkpoint: "str | Path | Checkpoint | None" = None,
     client: "Client | None" = None,
 ) -> FitResult:
-    """Fit a :class:`TableRegressor` to a CSV file, a Parquet file or a DataFrame, and judge it.
+    """Fit a model to a CSV file, a Parquet file or a DataFrame, and judge it.
 
     The figures come from rows that the predicting models had not seen: each row from the folds
     that left it out, and the most unusual rows from models that had seen no rows like them.
 
     Args:
+        model: What is fitted; :func:`table_model` makes one of a method by its name.
         table: File or DataFrame with the target among its columns.
         target: The column to predict.
-        method: What learns, by its name in :data:`METHODS`: the portfolio, or for instance
-            "bvm-paper", the paper's method as printed.
-        effort: "quick", "standard" or "best": how many configurations the portfolio tries, and for
-            how long.
-        time_budget: Seconds to spend on training; less is tried where it would take longer.
-        coverage: Share of the values that intervals should contain.
-        tolerance: Within which model and data agree: a number in the target's units, a share of its
-            range such as "1%", or "choose"; a BVM also takes the words of its own ``tolerance``.
-        rule: Words of a rule of agreement, in place of the tolerance of a BVM.
-        predictive, family, hidden, epochs: Settings of a method that is one ensemble of networks,
-            by default its own.
-        bounds: Values that the target cannot pass, ``(0, None)`` for a price. "detect" takes 0 as
-            the lower bound if no training value is below it; None sets no bound.
-        group: A column whose rows belong together (a person, a machine): they are held out
-            together.
-        time: A column that orders the rows: they are held out in blocks of time.
-        weight_column: How much each row counts in training.
-        tolerance_column: A tolerance for each row, in target units.
-        lower_column, upper_column: Bounds of censored targets; an empty cell is no bound.
-        ignore: Columns not to be used.
-        use: Columns to be used although they look like row numbers or names of rows.
-        category: Columns of numbers that are names of kinds, such as postcodes or machine types.
-        max_rows: Of a file with more rows, a random sample of so many is read, on which everything
-            is chosen and judged.
-        passes: How often networks that were chosen on a sample are then trained on all rows.
-        n_jobs: Processes that train the portfolio, −1 for one per processor, where there is enough
-            to do for them; None for this one.
-        random_state: The same number gives the same model.
+        sample_weight, y_tolerance, y_lower, y_upper: Columns with the weight of each row, with its
+            tolerance, and with the bounds of censored targets, where an empty cell is no bound.
         progress: Called with the share of the work that is done.
         checkpoint: For the portfolio, a folder for what is finished, from which the same call goes
             on after it was stopped; removed at the end.
@@ -227,54 +180,23 @@ def fit_table(
     """
     start = perf_counter()
     training, explaining = parts(progress or silent, (_TRAIN, _EXPLAIN))
-    options = {
-        "effort": effort,
-        "time_budget": time_budget,
-        "tolerance": tolerance,
-        "bounds": None if bounds == "detect" else bounds,
-        "rule": rule,
-        "predictive": predictive,
-        "family": family,
-        "hidden": hidden,
-        "epochs": epochs,
-    }
-    unbounded: dict[str, Any] = {"bounds": None} if bounds is None else {}
-    model = TableRegressor(
-        **_learning(method, random_state, {k: v for k, v in options.items() if v is not None}),
-        **unbounded,
-        coverage=coverage,
-        group=group,
-        time=time,
-        ignore=tuple(ignore),
-        use=tuple(use),
-        category=tuple(category),
-        max_rows=max_rows,
-        passes=passes,
-        n_jobs=n_jobs,
-        random_state=random_state,
-    )
     model.fit(
-        read_table(table, max_rows=max_rows),
+        table,
         target,
-        sample_weight=weight_column,
-        y_tolerance=tolerance_column,
-        y_lower=lower_column,
-        y_upper=upper_column,
+        sample_weight=sample_weight,
+        y_tolerance=y_tolerance,
+        y_lower=y_lower,
+        y_upper=y_upper,
         progress=training,
         checkpoint=checkpoint,
         client=client,
     )
-    return _explained(model, seed=random_state, start=start, progress=explaining)
+    return _explained(model, start=start, progress=explaining)
 
 
-def _learning(method: str, seed: int, options: dict[str, Any]) -> dict[str, Any]:
-    """What learns, as settings of a :class:`TableRegressor`, from the options that were given."""
-    engine = engine_for(method_named(method), seed=seed, options=options)
-    return options if engine is None else {"engine": engine}
-
-
-def _explained(model: TableRegressor, *, seed: int, start: float, progress: Progress) -> FitResult:
+def _explained(model: TableRegressor, *, start: float, progress: Progress) -> FitResult:
     """A fitted model with the evidence about it."""
+    seed = model.random_state or 0
     progress(0.0, "Explaining")
     width = use_of(model.held_out_, linear=_linear_width(model))
     target = model.training_.schema.target

@@ -18,7 +18,6 @@ from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators import (
     BVMRegressor,
     DeepEnsembleRegressor,
-    DistributionalRegressor,
     EvidentialRegressor,
     MCDropoutRegressor,
     MSEEnsembleRegressor,
@@ -26,6 +25,7 @@ from accord.estimators import (
     check_tolerance,
 )
 from accord.portfolio import PortfolioRegressor
+from accord.tabular import TableRegressor
 
 # A method that states no uncertainty at all would have no likelihood.
 _SMALLEST_SHARE = 1e-6
@@ -45,8 +45,8 @@ class Method:
     """A method by name: how it is made from a seed, and the package that it needs.
 
     ``short`` is what the command calls it, by default the name in small letters; ``options`` are
-    the settings that ``fit_table`` has for it. Only the portfolio is many units of work, which can
-    be kept one by one and done by others.
+    the settings that :func:`table_model` has for it. Only the portfolio is many units of work,
+    which can be kept one by one and done by others.
     """
 
     name: str
@@ -202,29 +202,40 @@ def method_named(name: str) -> Method:
     raise OptionError(f"method must be one of {listed(keys, limit=20)}, got {quoted(name)}.{hint}")
 
 
-def engine_for(
-    method: Method, *, seed: int, options: Mapping[str, Any]
-) -> DistributionalRegressor | None:
-    """What a table model has as its engine; None for the portfolio, its default.
+def table_model(
+    method: str = "portfolio", *, random_state: int = 0, **settings: Any
+) -> TableRegressor:
+    """A model of tables in which a method, by its name, is what learns.
 
-    ``options`` are those that were given; one that the method does not have is refused.
+    ``settings`` are those of :class:`TableRegressor`, and those that are ``options`` of a method,
+    None to leave them out; one that this method does not have is refused.
+
+    >>> table_model("deep-ensemble", epochs=3, coverage=0.9).engine.epochs
+    3
     """
+    known = {name for each in METHODS for name in each.options}
+    of_table = {name: value for name, value in settings.items() if name not in known}
+    if settings.get("bounds", "detect") is None:  # no bounds: a table's setting, of any method
+        of_table["bounds"] = None
+    unset = (None, "detect")
+    given = {n: value for n, value in settings.items() if n in known and value not in unset}
+    found = method_named(method)
+    _check_options(found, given)
+    if not found.is_portfolio:
+        made: Any = found.make(random_state)
+        # a rule takes the place of a preset's tolerance
+        stated = {"tolerance": "local"} if "rule" in given else {}
+        given = {"engine": made.set_params(**stated, **given)}
+    return TableRegressor(**of_table, **given, random_state=random_state)
+
+
+def _check_options(method: Method, options: Mapping[str, Any]) -> None:
+    """Refuse a method that cannot be saved, and options that it does not have."""
     if method.package is not None:
         raise OptionError(
             f"method must be one of accord's own to be saved, got {quoted(method.key)}. "
             "'accord compare' has it beside the others."
         )
-    _check_options(method, options)
-    if method.is_portfolio:
-        return None
-    made: Any = method.make(seed)
-    # a rule takes the place of a preset's tolerance
-    stated = {"tolerance": "local"} if "rule" in options else {}
-    engine: DistributionalRegressor = made.set_params(**stated, **options)
-    return engine
-
-
-def _check_options(method: Method, options: Mapping[str, Any]) -> None:
     for name in options:
         if name not in method.options:
             others = [other.key for other in METHODS if name in other.options]

@@ -34,35 +34,6 @@ from accord.splits import (
 )
 from accord.trust import Growth
 
-__all__ = [
-    "ADDED",
-    "CONTROLLED",
-    "CONTROLS",
-    "COVERAGES",
-    "FAMILIES",
-    "GROUP",
-    "GROUP_COLUMNS",
-    "MOMENTS",
-    "RANDOM",
-    "RETAINED",
-    "ROWS",
-    "SETS",
-    "SHIFT",
-    "SHIFTED",
-    "SHIFTS",
-    "SHUFFLED",
-    "STOCKS",
-    "TEST_ROWS",
-    "answer",
-    "answered",
-    "auroc",
-    "case",
-    "controlled",
-    "leading_feature",
-    "retention",
-    "without_largest_group",
-]
-
 ROWS = 400
 TEST_ROWS = 120
 # Columns that say which rows belong together: the shape of a hull or a building, an index of

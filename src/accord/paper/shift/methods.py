@@ -28,29 +28,6 @@ from accord.estimators import (
 )
 from accord.portfolio import PortfolioRegressor
 
-__all__ = [
-    "ACCORD",
-    "BARE",
-    "BOOSTING",
-    "DEEP",
-    "EFFORT",
-    "FREE",
-    "GLOBAL",
-    "KERNEL_ROWS",
-    "LOCAL",
-    "MARGINAL",
-    "NATURAL_TREES",
-    "PROCESS",
-    "TREES",
-    "ShiftMethod",
-    "ShiftedCase",
-    "last_layer",
-    "methods",
-    "posterior_variance",
-    "predictions",
-    "prior_precision",
-]
-
 EFFORT: Final = "quick"
 ACCORD, BARE = "accord", "accord without distance"
 DEEP, LOCAL = "Deep Ensembles", "Deep Ensembles, local"

@@ -40,8 +40,6 @@ from accord.paper.shift.verdicts import COVERED, NAME, beyond, compared, records
 from accord.paper.study import Drawing, Group, Protocol, Source, Study, StudyModel
 from accord.paper.tables import Entry, ResultColumn, ResultTable
 
-__all__ = ["STUDY", "figures", "tables"]
-
 Statistic = Callable[[Sequence[float]], float]
 _ALL = "all shifts"
 

@@ -38,8 +38,6 @@ from accord.paper.shift.methods import (
 from accord.paper.study import Source
 from accord.paper.tables import formatted
 
-__all__ = ["COVERED", "NAME", "Comparison", "beyond", "compared", "records", "values"]
-
 NAME = "shift"
 Place = tuple[str, str, int]  # family, dataset, split
 
