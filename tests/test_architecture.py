@@ -191,6 +191,17 @@ def test_a_package_exports_what_it_defines() -> None:
     assert shared == []
 
 
+def test_files_of_a_package_leave_the_list_of_names_to_it() -> None:
+    listing = [
+        str(path.relative_to(ROOT))
+        for path in FILES
+        if path.parent != ROOT and path.name != "__init__.py"
+        for node in ast.parse(path.read_text()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__"
+    ]
+    assert listing == ["metrics/scorers.py"]  # which users import as a module
+
+
 def test_a_class_name_stands_for_one_class() -> None:
     found = Counter(
         node.name

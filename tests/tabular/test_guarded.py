@@ -100,7 +100,7 @@ def test_everything_is_finite_and_wide_far_away(guarded: GuardedRegressor) -> No
     assert 0.02 < guarded.is_unusual(NEW).mean() < 0.1
 
 
-def test_pipelines_on_frames_with_text_and_gaps() -> None:
+def test_pipelines_on_frames_with_text_and_gaps(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     frame = pd.DataFrame({"x": rng.normal(size=300), "town": rng.choice(["Ulm", "Bonn"], 300)})
     frame.loc[::10, "x"] = np.nan
@@ -120,6 +120,8 @@ def test_pipelines_on_frames_with_text_and_gaps() -> None:
     assert interval.index.tolist() == ["a", "b", "c"]
     assert (interval["lower"] < interval["upper"]).all()
     assert found.is_unusual(new).tolist() == [False, False, True]
+    with pytest.raises(TypeError, match="each Pipeline of models_ in its own"):
+        found.save(tmp_path / "g.accord")
 
 
 @pytest.mark.parametrize("names", [["row", "constant", "x"], [0, 1, 2]])

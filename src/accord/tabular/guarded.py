@@ -189,7 +189,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         except TypeError as error:
             raise TypeError(
                 f"a guard is saved with models that can be written safely: {error} Save the guard "
-                f"alone with models=False, and each {type(_last(self.model)).__name__} of models_ "
+                f"alone with models=False, and each {type(self.models_[0]).__name__} of models_ "
                 "in its own format."
             ) from None
 
