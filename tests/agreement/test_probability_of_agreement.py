@@ -19,6 +19,7 @@ from accord.agreement import (
     Rule,
     Within,
     WithinRelative,
+    parse_rule,
     probability_of_agreement,
 )
 from accord.agreement.routes import NoRoute
@@ -394,4 +395,13 @@ def test_bad_options() -> None:
     with pytest.raises(ValueError, match=r"got 'closed form' for .* Use method='auto'"):
         probability_of_agreement(Laplace(MU, 1.0), Laplace(T, 1.0), AtMost(), method="closed form")
     with pytest.raises(TypeError, match="must be an agreement rule or a callable"):
-        probability_of_agreement(MU, T, "within 1")
+        probability_of_agreement(MU, T, 3.0)
+
+
+@pytest.mark.parametrize("words", ["within 0.5", "within 0.5 and at least", "60% within 0.5"])
+def test_a_rule_in_words_is_the_rule(words: str) -> None:
+    model = Normal([1.0, 2.0, 3.0], 0.5)
+    by_words = probability_of_agreement(model, [1.1, 2.0, 4.5], words)
+    by_rule = probability_of_agreement(model, [1.1, 2.0, 4.5], parse_rule(words))
+    np.testing.assert_array_equal(by_words.probability, by_rule.probability)
+    assert str(by_words.rule) == str(by_rule.rule)

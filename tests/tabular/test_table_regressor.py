@@ -96,6 +96,11 @@ def test_target_values_serve_as_well_as_a_name(houses: pd.DataFrame, tmp_path: P
     np.testing.assert_allclose(by_file.predict(houses), model.predict(houses), rtol=1e-6)
 
 
+def test_an_array_has_no_names_to_find_columns_by(model: TableRegressor) -> None:
+    with pytest.raises(ValueError, match=r"must come with the names .* array of shape \(2, 3\)\."):
+        model.predict(np.zeros((2, 3)))
+
+
 def test_arrays_and_cross_validation(houses: pd.DataFrame) -> None:
     X, y = houses.drop(columns="price").iloc[:60], houses["price"].iloc[:60]
     assert np.isfinite(cross_val_score(quick(), X, y, cv=2)).all()

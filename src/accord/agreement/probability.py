@@ -22,6 +22,7 @@ from accord.agreement.boolean import Predicate, to_array
 from accord.agreement.closed_form import Pair, pair_of
 from accord.agreement.dataset_rules import DatasetRule, log_overall_agreement
 from accord.agreement.joint_rules import AllWithin, EachOutput, JointRule
+from accord.agreement.parsing import parse_rule
 from accord.agreement.routes import (
     Method,
     NoRoute,
@@ -101,7 +102,7 @@ class Agreement:
 def probability_of_agreement(
     model: Outputs | JointDistribution,
     data: Outputs | JointDistribution,
-    rule: Rule | JointRule | DatasetRule | Predicate,
+    rule: Rule | JointRule | DatasetRule | Predicate | str,
     *,
     method: Method = "auto",
     random_state: RandomState = 0,
@@ -119,8 +120,9 @@ def probability_of_agreement(
         model: a distribution, draws, or exact values.
         data: exact values, or a distribution: ``Normal(y, std)`` for measurement errors,
             ``Uniform(lower, upper)`` for rounded or interval data, ``Empirical(draws)``.
-        rule: a rule for single rows, a callable ``(y_hat, y) -> bool``, a rule over several outputs
-            (:class:`accord.agreement.JointRule`), or a rule over all rows.
+        rule: a rule for single rows or over all rows, or its words (``"within 0.5"``), a callable
+            ``(y_hat, y) -> bool``, or a rule over several outputs
+            (:class:`accord.agreement.JointRule`).
         method: a route, to compare it with another.
         random_state: seed of the Monte Carlo route; the same call gives the same answer.
         n_samples: points of the Monte Carlo route, rounded up to 16 times a power of two.
@@ -129,7 +131,7 @@ def probability_of_agreement(
     several outputs needs the latter, or a joint distribution of N rows.
 
     Example:
-        >>> from accord.agreement import ShareWithin, Within
+        >>> from accord.agreement import Within
         >>> from accord.distributions import Normal
         >>> model = Normal(mean=[1.0, 2.0, 3.0], std=0.5)
         >>> probability_of_agreement(model, [1.1, 2.0, 4.5], Within(0.5)).probability.round(4)
@@ -137,7 +139,7 @@ def probability_of_agreement(
         >>> measured = Normal([1.1, 2.0, 4.5], 0.2)
         >>> probability_of_agreement(model, measured, Within(0.5))
         Agreement(within 0.5: mean probability 0.439 over 3 rows; closed form)
-        >>> probability_of_agreement(model, measured, ShareWithin(0.5, share=0.6))
+        >>> probability_of_agreement(model, measured, "60% within 0.5")
         Agreement(60% within 0.5: probability 0.4276; closed form)
         >>> from accord.agreement import AllWithin
         >>> from accord.distributions import MultivariateNormal
@@ -148,6 +150,7 @@ def probability_of_agreement(
     check_choice("method", method, get_args(Method))
     check_count("n_samples", n_samples)
     options = Options(method, Sampling(n_samples, random_state))
+    rule = parse_rule(rule) if isinstance(rule, str) else rule
     if isinstance(rule, JointRule):
         with torch.no_grad():
             result = log_agreement_of_outputs(several_of(model, data), rule, options)

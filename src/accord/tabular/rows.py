@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from accord._checks import check_probability
 from accord._files import quoted
 from accord._types import Floats, Indices
-from accord._wording import count
+from accord._wording import count, listed
 from accord.distributions import Distribution, uncertainty_of
 from accord.splits import groups_of_copies
 from accord.tables import (
@@ -159,6 +159,12 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
 def conformed(X: Rows, schema: Schema) -> Conformed:
     """Rows in a model's form, found by the names of their columns; words among numbers warn."""
     table = as_table(X)
+    nameless = not isinstance(X, Table | ArrowFrame | TableFile | str | Path)
+    if nameless and set(schema.names).isdisjoint(table.data.column_names):
+        raise ValueError(
+            f"rows must come with the names of the model's columns, {listed(schema.names)}, got an "
+            f"array of shape {np.asarray(X).shape}. Make a pandas.DataFrame(X, columns=…) of it."
+        )
     found = conform(table.data, schema, source=table.name)
     for sentence in Surprises(words=found.surprises.words).sentences():
         warnings.warn(sentence, UserWarning, stacklevel=4)
