@@ -40,11 +40,20 @@ ASKED = np.concatenate([X[:20], 3 * X[:20], np.full((1, 3), 1e9)])
         GaussianProcessModel(GaussianProcessRecipe()),
         RidgeModel(RidgeRecipe("ridge", "a line")),
         RidgeModel(RidgeRecipe("additive", "more curves than rows", bins=60)),
+        RidgeModel(RidgeRecipe("sparse", "by the lasso", sparse=True)),
     ],
-    ids=["trees", "stumps", "Gaussian process", "ridge", "additive"],
+    ids=["trees", "stumps", "Gaussian process", "ridge", "additive", "sparse"],
 )
 def test_models_that_are_no_networks(model, values_of) -> None:
     model.fit(ROWS, FOLDS, seed=0, listener=None)
+    compare_curves(model, values_of, len(FOLDS))
+
+
+def test_a_sparse_line_of_no_feature(values_of) -> None:
+    rows = ScaledRows(X, RNG.normal(size=120), np.ones(120), {})
+    model = RidgeModel(RidgeRecipe("sparse", "by the lasso", sparse=True))
+    model.fit(rows, FOLDS, seed=0, listener=None)
+    assert min(line.directions.shape[1] for line in model.lines_) == 0
     compare_curves(model, values_of, len(FOLDS))
 
 

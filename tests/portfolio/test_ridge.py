@@ -91,6 +91,44 @@ def test_an_exact_line_goes_on_just_beyond_the_rows() -> None:
     np.testing.assert_allclose(model.predict(new), 2 * new[:, 0] - new[:, 1] + 3, atol=1e-4)
 
 
+@pytest.mark.parametrize("weighted", [False, True])
+def test_a_sparse_line_finds_the_few_features_that_count(weighted: bool) -> None:
+    rng = np.random.default_rng(1)
+    x, new = 3 * rng.normal(size=(105, 200)) + 1, 3 * rng.normal(size=(1_000, 200)) + 1
+    x[:, 7] = 2.0  # a constant
+    z, truth = (
+        each[:, 3] - 0.5 * each[:, 50] + 0.5 * rng.normal(size=len(each)) for each in (x, new)
+    )
+    weight = rng.uniform(0.5, 1.5, 105) if weighted else np.ones(105)
+    line, ridge = Line.sparse(x, z, weight, seed=0), Line.fitted(x, z, weight)
+    sparse_error, ridge_error = (
+        np.sqrt(np.mean((each.predict(new)[0] - truth) ** 2)) for each in (line, ridge)
+    )
+    assert sparse_error < 0.6 < 1.5 < ridge_error
+    slope = line.directions @ line.slope
+    np.testing.assert_allclose(slope[[3, 50]], [1.0, -0.5], atol=0.1)
+    _, std = line.predict(new)
+    assert 0.45 < np.median(std) < 0.7
+
+
+def test_nothing_to_find_is_a_level_line() -> None:
+    rng = np.random.default_rng(2)
+    x, z = rng.normal(size=(60, 40)), rng.normal(size=60)
+    mean, std = Line.sparse(x, z, np.ones(60), seed=0).predict(rng.normal(size=(10, 40)))
+    assert np.abs(mean - z.mean()).max() < 0.5
+    assert np.all((std > 0.6) & (std < 1.6))
+
+
+def test_the_default_finds_few_columns_among_many() -> None:
+    rng = np.random.default_rng(0)
+    x, new = rng.normal(size=(120, 200)), rng.normal(size=(1_000, 200))
+    y, truth = (3 * each[:, 0] + 0.5 * rng.normal(size=len(each)) for each in (x, new))
+    model = PortfolioRegressor(effort="quick", random_state=0).fit(x, y)
+    assert np.sqrt(np.mean((model.predict(new) - truth) ** 2)) < 0.65
+    lower, upper = model.predict_interval(new, coverage=0.9).T
+    assert 0.85 < np.mean((lower <= truth) & (truth <= upper)) < 0.97
+
+
 def test_the_default_finds_a_linear_table() -> None:
     rng, weight = np.random.default_rng(3), np.array([1.0, -2.0, 1.0, 0.5, 0.0])
     x = np.column_stack([rng.lognormal(size=(400, 2)), rng.normal(size=(400, 3))])
@@ -107,7 +145,8 @@ def test_wide_tables_have_lines_but_no_curves_and_very_wide_ones_neither() -> No
         found = recipes_for("quick", np.zeros((n, d)), np.arange(n) + 0.0)
         return {r.name for r in found if isinstance(r, RidgeRecipe)}
 
-    assert names(200, 20) == {"ridge", "additive"}
-    assert names(5_000, 400) == {"ridge"}
-    assert names(160, 3_000) == {"ridge"}
+    assert names(200, 19) == names(29, 20) == {"ridge", "additive"}
+    assert names(200, 20) == {"ridge", "additive", "sparse"}
+    assert names(5_000, 400) == {"ridge", "sparse"}
+    assert names(160, 3_000) == {"ridge", "sparse"}
     assert names(20_000, 2_000) == set()

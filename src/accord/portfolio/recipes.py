@@ -87,21 +87,33 @@ class BoostingRecipe:
 
 @dataclass(frozen=True)
 class RidgeRecipe:
-    """A Bayesian linear model; with ``bins`` also of the features' piecewise linear encoding."""
+    """A Bayesian linear model; with ``bins`` also of the features' piecewise linear encoding.
+
+    ``sparse`` takes the lasso's weights, of few features among many.
+    """
 
     name: str
     about: str
     bins: int = 0
+    sparse: bool = False
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
 
     def work(self, n: int, d: int, n_folds: int) -> float:
         rows, inputs = min(n, RIDGE_ROWS), d * (1 + self.bins)
+        products = float(min(rows, inputs) ** 2 * max(rows, inputs))
+        if self.sparse:
+            return n_folds * (5e8 + 20.0 * products)
         # the singular values, and a cost of its own
-        return 2e8 + n_folds * 5.0 * min(rows, inputs) ** 2 * max(rows, inputs)
+        return 2e8 + n_folds * 5.0 * products
 
     def is_affordable(self, n: int, d: int) -> bool:
-        """Whether it takes seconds, and its singular vectors a few megabytes, at most."""
+        """Whether it takes seconds, and its singular vectors a few megabytes, at most.
+
+        Of few features, or few rows, a sparse line has nothing to choose.
+        """
+        if self.sparse and (d < _SPARSE_FEATURES or n < _SPARSE_ROWS):
+            return False
         inputs = d * (1 + self.bins)
         return min(n, inputs) * inputs <= (_MOST_ENCODED if self.bins else _MOST_DIRECTIONS)
 
@@ -159,9 +171,11 @@ _FINE = replace(
 RIDGE_ROWS = 20_000
 # Numbers in the singular vectors of a fold: with bins fewer, as wide tables have no use for them.
 _MOST_DIRECTIONS, _MOST_ENCODED = 500_000, 200_000
+_SPARSE_FEATURES, _SPARSE_ROWS = 20, 30
 _RIDGES = (
     RidgeRecipe("ridge", "linear and exact, with the uncertainty of its weights"),
     RidgeRecipe("additive", "as ridge, of a curve per feature with 8 bins, added up", bins=8),
+    RidgeRecipe("sparse", "linear, of few features among many, by the lasso", sparse=True),
 )
 
 _BY_EFFORT: dict[Effort, tuple[NetworkRecipe, ...]] = {

@@ -7,14 +7,21 @@ line only roughly, by many steps; this takes milliseconds, and knows how uncerta
 
 scikit-learn's BayesianRidge finds the same α, λ and w, but keeps a covariance of d² numbers per
 fold; here it stays in the basis of the singular vectors, which are no more than the rows.
+
+Where few of many features count, a ridge spreads their weight over all of them. A sparse line has
+the weights of the lasso instead, whose penalty is chosen by cross-validation.
 """
 
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Self, final
 
 import numpy as np
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.model_selection import KFold
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
@@ -35,6 +42,8 @@ _ITERATIONS, _CONVERGED = 300, 1e-6
 _SMALLEST = 1e-10
 # A direction with a singular value this much smaller than the largest is one that no row has.
 _EMPTY = 1e-9
+# The lasso's penalties, and the parts of the rows on which they are compared.
+_LASSO_PENALTIES, _LASSO_PARTS, _LASSO_ITERATIONS = 50, 5, 2_000
 
 
 @dataclass(frozen=True)
@@ -96,6 +105,39 @@ class Line:
             noise=1 / alpha,
         )
 
+    @staticmethod
+    def sparse(x: Floats, z: Floats, row_weight: Floats, *, seed: int) -> "Line":
+        """The lasso's line; x (n, d), z and row_weight (n,).
+
+        Noise is the mean square of what cross-validation left, and weights are as uncertain as if
+        no two features went together.
+        """
+        from sklearn.linear_model import LassoCV  # half a second, which predictions do not need
+
+        share = row_weight / row_weight.sum()
+        center = share @ x
+        scale = np.sqrt(share @ np.square(x - center))
+        scale[scale < _SMALLEST] = np.inf  # a constant says nothing
+        parts = KFold(_LASSO_PARTS, shuffle=True, random_state=seed)
+        lasso = LassoCV(alphas=_LASSO_PENALTIES, cv=parts, max_iter=_LASSO_ITERATIONS)
+        with warnings.catch_warnings():  # weak penalties may not converge, and others win then
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            lasso.fit((x - center) / scale, z, sample_weight=len(z) * share)
+        used = np.flatnonzero(lasso.coef_)
+        directions = np.zeros((x.shape[1], len(used)))
+        directions[used, np.arange(len(used))] = 1.0
+        noise = max(float(lasso.mse_path_.mean(axis=1).min()), _SMALLEST)
+        return Line(
+            center=center,
+            intercept=float(lasso.intercept_),
+            directions=directions,
+            slope=lasso.coef_[used] / scale[used],
+            along=noise / (len(z) * np.square(scale[used])),
+            **_ends((x - center) @ directions, _BEYOND_TOGETHER),
+            across=0.0,
+            noise=noise,
+        )
+
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
         """Mean and standard deviation, noise included; (n, d) → (n,) each."""
         x = x - self.center
@@ -140,8 +182,9 @@ class RidgeModel:
         ends = _ends(self._encoded(rows.x[np.unique(np.concatenate(chosen))]), _BEYOND)
         self.lowest_ = np.maximum(ends["lowest"], -_BOUND)
         self.highest_ = np.minimum(ends["highest"], _BOUND)
+        fitted = partial(Line.sparse, seed=seed) if self.recipe.sparse else Line.fitted
         self.lines_ = [
-            Line.fitted(self._encoded(rows.x[own]), z[own], rows.weight[own]) for own in chosen
+            fitted(self._encoded(rows.x[own]), z[own], rows.weight[own]) for own in chosen
         ]
         return self
 
