@@ -129,11 +129,11 @@ def test_seeds_of_networks_differ() -> None:
 def test_a_wide_table_is_not_encoded_and_tries_less() -> None:
     wide = RNG.normal(size=(160, 1_000))
     recipes = recipes_for("standard", wide, Z)
-    tried = ["line", "short", "mixture", "ridge", "trees", "Gaussian process"]
+    tried = ["line", "short", "mixture", "ridge", "sparse", "trees", "Gaussian process"]
     assert [r.name for r in recipes] == tried
     assert all(r.bins == 0 and r.seeds == 1 for r in recipes if isinstance(r, NetworkRecipe))
     wider = np.tile(wide, 3)
-    tried = ["line", "short", "mixture", "ridge"]
+    tried = ["line", "short", "mixture", "ridge", "sparse"]
     assert [r.name for r in recipes_for("standard", wider, Z)] == tried
     narrow = recipes_for("standard", wide[:, :100], Z)
     assert {r.bins for r in narrow if isinstance(r, NetworkRecipe)} == {0, 16}

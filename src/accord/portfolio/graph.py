@@ -151,7 +151,9 @@ def _line(line: Line, x: Value) -> tuple[Value, Value]:
     variance = line.noise + place.square() @ graph.constant(line.along[:, None])
     if line.across:
         variance = variance + line.across * unknown.at_least(0.0)
-    return line.intercept + place @ graph.constant(line.slope[:, None]), variance.sqrt()
+    value = line.intercept + place @ graph.constant(line.slope[:, None])
+    mean = value.at_least(line.least).at_most(line.most)
+    return mean, (variance + (value - mean).square()).sqrt()
 
 
 @states(BoostingModel)

@@ -33,7 +33,8 @@ from accord.training import Listener
 
 # Features are bounded only far out, and not softly: what is linear stays so, in long tails as well.
 _BOUND = 64.0
-# A line goes on beyond the training rows by this share of their range, and is level from there on.
+# A line goes on beyond the training rows by this share of the range of each feature, and of the
+# target, and is level from there on.
 _BEYOND = 0.5
 # The same in the directions of singular vectors. The shortest are easily left when rows are few.
 _BEYOND_TOGETHER = 3.0
@@ -54,7 +55,9 @@ class Line:
     in them, and the variance ``across`` in all others, which no training row has. That is 0 where
     rows are more than features: what no row has is then a category or a number that is unknown,
     which is a matter of distance. The line ends at ``lowest`` and ``highest``: of features that
-    nearly always go together, one alone would else be worth any number of them.
+    nearly always go together, one alone would else be worth any number of them. Many together can
+    still lead far from all targets. So it ends at the values ``least`` and ``most``, too, and by as
+    much as it would pass them it is not to be believed: that counts as deviation.
 
     **Shape**: center (d,), directions (d, r), all others but the scalars (r,).
     """
@@ -68,6 +71,8 @@ class Line:
     highest: Floats
     across: float
     noise: float
+    least: float
+    most: float
 
     @staticmethod
     def fitted(x: Floats, z: Floats, row_weight: Floats) -> "Line":
@@ -91,6 +96,7 @@ class Line:
             if np.allclose(before, (alpha, lam), rtol=_CONVERGED, atol=0.0):
                 break
         precision = lam + alpha * square
+        least, most = _ends_of_targets(z)
         few = len(z) <= len(center)
         empty = sizes <= _EMPTY * sizes.max(initial=0.0)
         ends = _ends((x - center) @ right.T, np.where(few & empty, np.inf, _BEYOND_TOGETHER))
@@ -103,6 +109,8 @@ class Line:
             **ends,
             across=1 / lam if few else 0.0,
             noise=1 / alpha,
+            least=least,
+            most=most,
         )
 
     @staticmethod
@@ -126,6 +134,7 @@ class Line:
         used = np.flatnonzero(lasso.coef_)
         directions = np.zeros((x.shape[1], len(used)))
         directions[used, np.arange(len(used))] = 1.0
+        least, most = _ends_of_targets(z)
         noise = max(float(lasso.mse_path_.mean(axis=1).min()), _SMALLEST)
         return Line(
             center=center,
@@ -136,6 +145,8 @@ class Line:
             **_ends((x - center) @ directions, _BEYOND_TOGETHER),
             across=0.0,
             noise=noise,
+            least=least,
+            most=most,
         )
 
     def predict(self, x: Floats) -> tuple[Floats, Floats]:
@@ -145,7 +156,9 @@ class Line:
         unknown = np.maximum(np.square(x).sum(axis=1) - np.square(place).sum(axis=1), 0.0)
         place = place.clip(self.lowest, self.highest)
         variance = self.noise + np.square(place) @ self.along + self.across * unknown
-        return self.intercept + place @ self.slope, np.sqrt(variance)
+        value = self.intercept + place @ self.slope
+        mean = value.clip(self.least, self.most)
+        return mean, np.sqrt(variance + np.square(value - mean))
 
 
 def _ends(seen: Floats, beyond: Floats | float) -> dict[str, Floats]:
@@ -153,6 +166,12 @@ def _ends(seen: Floats, beyond: Floats | float) -> dict[str, Floats]:
     low, high = seen.min(axis=0), seen.max(axis=0)
     room = beyond * np.maximum(high - low, _SMALLEST)
     return {"lowest": low - room, "highest": high + room}
+
+
+def _ends_of_targets(z: Floats) -> tuple[float, float]:
+    """The values at which a line ends that was fitted to these targets, (n,)."""
+    ends = _ends(z[:, None], _BEYOND)
+    return float(ends["lowest"][0]), float(ends["highest"][0])
 
 
 @final
