@@ -153,7 +153,8 @@ def _line(line: Line, x: Value) -> tuple[Value, Value]:
         variance = variance + line.across * unknown.at_least(0.0)
     value = line.intercept + place @ graph.constant(line.slope[:, None])
     mean = value.at_least(line.least).at_most(line.most)
-    return mean, (variance + (value - mean).square()).sqrt()
+    passed = (value - mean).square().at_most(line.target_range**2)
+    return mean, (variance + passed).sqrt()
 
 
 @states(BoostingModel)

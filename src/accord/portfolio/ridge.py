@@ -57,7 +57,8 @@ class Line:
     which is a matter of distance. The line ends at ``lowest`` and ``highest``: of features that
     nearly always go together, one alone would else be worth any number of them. Many together can
     still lead far from all targets. So it ends at the values ``least`` and ``most``, too, and by as
-    much as it would pass them it is not to be believed: that counts as deviation.
+    much as it would pass them, up to the targets' range, it is not to be believed: that counts as
+    deviation.
 
     **Shape**: center (d,), directions (d, r), all others but the scalars (r,).
     """
@@ -158,7 +159,12 @@ class Line:
         variance = self.noise + np.square(place) @ self.along + self.across * unknown
         value = self.intercept + place @ self.slope
         mean = value.clip(self.least, self.most)
-        return mean, np.sqrt(variance + np.square(value - mean))
+        passed = np.minimum(np.abs(value - mean), self.target_range)
+        return mean, np.sqrt(variance + np.square(passed))
+
+    @property
+    def target_range(self) -> float:
+        return (self.most - self.least) / (1 + 2 * _BEYOND)
 
 
 def _ends(seen: Floats, beyond: Floats | float) -> dict[str, Floats]:
