@@ -21,7 +21,6 @@ from typing import Self, final
 
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
-from sklearn.model_selection import KFold
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
@@ -121,7 +120,9 @@ class Line:
         Noise is the mean square of what cross-validation left, and weights are as uncertain as if
         no two features went together.
         """
-        from sklearn.linear_model import LassoCV  # half a second, which predictions do not need
+        # half a second to import, which predictions do not need
+        from sklearn.linear_model import LassoCV
+        from sklearn.model_selection import KFold
 
         share = row_weight / row_weight.sum()
         center = share @ x
