@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 import torch
 
-from accord.agreement import Rule, missed, probability_of_agreement, trace
+from accord.agreement import Rule, probability_of_agreement, search
+from accord.agreement.tracing import missed
 from accord.distributions import Laplace, Mixture, Normal, Smoothed, StudentT
 from accord.losses import AgreementLoss
 
@@ -85,10 +86,10 @@ def test_random_rules_stay_within_their_errors() -> None:
 def test_missed_is_zero_for_what_was_found_and_not_for_what_was_not() -> None:
     law, y = Normal([0.0], [1.0]), torch.tensor([0.3], dtype=torch.float64)
     rule = Rule.from_callable(SQUARES)
-    found = trace(rule, y, law)
+    found = search(rule, y, law).intervals
     correction, share = missed(rule, y, law, found, n_draws=1000)
     assert share.item() == correction.item() == 0
-    narrow = trace(Rule.from_callable(SLIVER), y, law)
+    narrow = search(Rule.from_callable(SLIVER), y, law).intervals
     correction, share = missed(rule, y, law, narrow, n_draws=1000)
     assert share.item() == pytest.approx(correction.item(), abs=5e-3)
     assert share.item() > 0.3

@@ -1,7 +1,10 @@
 """Rules over the whole data set: known answers, and exact forms against joint draws."""
 
+from dataclasses import dataclass
+
 import numpy as np
 import pytest
+import torch
 from scipy import stats
 
 from accord.agreement import (
@@ -182,3 +185,27 @@ def test_result_prints_itself() -> None:
 def test_bad_input(make, error, message: str) -> None:
     with pytest.raises(error, match=message):
         make()
+
+
+def test_a_new_rule_over_all_rows_brings_its_own_closed_form() -> None:
+    @dataclass(frozen=True)
+    class FirstRowAbove(DatasetRule):
+        limit: float
+
+        def _holds(self, y_hat, y):
+            return y_hat[..., 0] >= self.limit
+
+        def __str__(self) -> str:
+            return "first row above"
+
+    class WithClosedForm(FirstRowAbove):
+        def _log_exact(self, pair, options):
+            log_p = pair.model.law[:1].log_interval_prob(torch.tensor([self.limit]), np.inf)
+            return np.asarray(log_p[0]), np.zeros(()), "closed form"
+
+    law, y = Normal([0.0, 1.0], 1.0), [0.0, 0.0]
+    sampled = probability_of_agreement(law, y, FirstRowAbove(0.0), random_state=0)
+    assert sampled.route == "monte carlo"
+    found = probability_of_agreement(law, y, WithClosedForm(0.0))
+    assert found.route == "closed form"
+    assert float(found.probability) == pytest.approx(0.5, rel=1e-12)

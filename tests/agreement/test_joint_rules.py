@@ -12,8 +12,8 @@ from accord.agreement import (
     Inside,
     JointRule,
     NormWithin,
+    Rule,
     Within,
-    as_rule,
     probability_of_agreement,
 )
 from accord.distributions import JointMixture, JointSmoothed, Laplace, MultivariateNormal, Normal
@@ -49,7 +49,7 @@ class TestWhatRulesSay:
         with pytest.raises(TypeError, match="EachOutput"):
             AllWithin(0.5) & Within(0.5)  # type: ignore[operator]
         with pytest.raises(TypeError, match="JointBVMRegressor"):
-            as_rule(AllWithin(0.5))
+            Rule.of(AllWithin(0.5))
         with pytest.raises(TypeError, match="marginals"):
             probability_of_agreement(MODEL, Y, Within(0.5))
 

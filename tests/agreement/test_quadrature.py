@@ -9,7 +9,7 @@ from scipy import integrate as reference
 
 from accord.agreement.quadrature import NODES, WEIGHTS, integrate
 from accord.agreement.rules import Rule
-from accord.agreement.tracing import trace
+from accord.agreement.tracing import search
 from accord.distributions import Normal, StudentT
 
 
@@ -67,10 +67,10 @@ def test_zero_integrand() -> None:
     assert float(found.error) == 0
 
 
-def test_trace_finds_several_stretches() -> None:
+def test_search_finds_several_stretches() -> None:
     rule = Rule.from_callable(lambda y_hat, y: np.sin(y_hat * y) > 0.5)
     y = torch.tensor([3.0, 1.0], dtype=torch.float64)
-    allowed = trace(rule, y, Normal([0.0, 0.0], [1.0, 0.5]))
+    allowed = search(rule, y, Normal([0.0, 0.0], [1.0, 0.5])).intervals
     first = np.array([math.pi / 6, 5 * math.pi / 6])
     for row, datum in enumerate((3.0, 1.0)):
         lower = allowed.lower[:, row].numpy()
@@ -79,8 +79,9 @@ def test_trace_finds_several_stretches() -> None:
         np.testing.assert_allclose([lower[near], upper[near]], first / datum, atol=1e-12)
 
 
-def test_trace_extends_to_infinity() -> None:
+def test_search_extends_to_infinity() -> None:
     rule = Rule.from_callable(lambda y_hat, y: np.abs(y_hat - y) > 1)
-    allowed = trace(rule, torch.tensor([0.3], dtype=torch.float64), StudentT(2, [0.0], 1.0))
+    y = torch.tensor([0.3], dtype=torch.float64)
+    allowed = search(rule, y, StudentT(2, [0.0], 1.0)).intervals
     np.testing.assert_allclose(allowed.lower[:, 0], [-math.inf, 1.3])
     np.testing.assert_allclose(allowed.upper[:, 0], [-0.7, math.inf])

@@ -1,7 +1,7 @@
 """When do a model and data agree? Rules of agreement, and the probability that they hold."""
 
 from accord.agreement.acceptance import Acceptance, acceptance
-from accord.agreement.boolean import BooleanRule, Predicate, to_array
+from accord.agreement.boolean import BooleanRule, Predicate
 from accord.agreement.closed_form import (
     Known,
     Sampled,
@@ -42,9 +42,8 @@ from accord.agreement.rules import (
     Rule,
     Within,
     WithinRelative,
-    as_rule,
 )
-from accord.agreement.tracing import Found, missed, search, trace
+from accord.agreement.tracing import Found, search
 
 __all__ = [
     "Acceptance",
@@ -82,15 +81,11 @@ __all__ = [
     "WithinRelative",
     "acceptance",
     "agreeing_errors",
-    "as_rule",
     "integrate",
     "log_probability_in_family",
-    "missed",
     "pair_of",
     "parse_rule",
     "probability_of_agreement",
     "search",
     "side_of",
-    "to_array",
-    "trace",
 ]

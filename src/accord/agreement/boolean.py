@@ -17,6 +17,7 @@ from torch import Tensor
 
 from accord._checks import check_finite, check_fits, check_floating, check_non_negative
 from accord._types import Bools, Floats
+from accord.distributions import to_floats
 
 Predicate = Callable[[Floats, Floats], Any]
 """A Python callable ``(y_hat, y) -> bool`` that decides agreement, on arrays."""
@@ -54,9 +55,13 @@ class BooleanRule(ABC, Generic[Kind]):
     @abstractmethod
     def __str__(self) -> str: ...
 
+    def __repr__(self) -> str:
+        listed = ", ".join(in_code(getattr(self, name)) for name in self._field_names())
+        return f"{type(self).__name__}({listed})"
+
     def __call__(self, y_hat: ArrayLike | Tensor, y: ArrayLike | Tensor) -> Bools:
         """Whether predictions agree with data; the two broadcast."""
-        return self._holds(*np.broadcast_arrays(to_array(y_hat), to_array(y)))
+        return self._holds(*np.broadcast_arrays(to_floats(y_hat), to_floats(y)))
 
     @classmethod
     def from_callable(cls, function: Predicate, *, name: str | None = None) -> Kind:
@@ -244,21 +249,14 @@ def as_rows(value: Parameter, name: str, y: Tensor) -> Tensor:
 
 def as_array(value: Parameter, name: str, y: Floats) -> Floats:
     """The parameter as an array that fits the data."""
-    array = to_array(value)
+    array = to_floats(value)
     check_fits("data", y, array.shape, owner=name)
     return array
 
 
-def to_array(value: ArrayLike | Tensor) -> Floats:
-    """Numbers as a float64 array, cut from any graph."""
-    if isinstance(value, Tensor):
-        value = value.detach().cpu().numpy()
-    return np.asarray(value, dtype=np.float64)
-
-
 def in_words(value: Parameter, *, percent: bool = False) -> str:
     """A number as `parse_rule` reads it; per-row numbers by their range."""
-    array = to_array(value) * (100 if percent else 1)
+    array = to_floats(value) * (100 if percent else 1)
     unit = "%" if percent else ""
     if array.ndim == 0:
         return f"{float(array):.12g}{unit}"
@@ -269,11 +267,11 @@ def in_code(value: Parameter) -> str:
     """A number as Python reads it; per-row numbers shortened."""
     if isinstance(value, float):
         return repr(value)
-    return np.array2string(to_array(value), precision=6, threshold=6, edgeitems=2, separator=", ")
+    return np.array2string(to_floats(value), precision=6, threshold=6, edgeitems=2, separator=", ")
 
 
 def equal(a: Any, b: Any) -> bool:
     """Whether two fields of a rule are the same value."""
     if isinstance(a, float | np.ndarray | Tensor) and isinstance(b, float | np.ndarray | Tensor):
-        return bool(np.array_equal(to_array(a), to_array(b)))
+        return bool(np.array_equal(to_floats(a), to_floats(b)))
     return bool(a == b)

@@ -20,10 +20,9 @@ from torch import Tensor
 
 from accord._checks import check_finite, check_floating, check_not_empty
 from accord._numerics import StandardFamily, log_between, log_within
-from accord.agreement.boolean import to_array
 from accord.agreement.intervals import INFINITY, Intervals, log_sum
 from accord.agreement.rules import Rule
-from accord.distributions import Distribution, Empirical, with_noise
+from accord.distributions import Distribution, Empirical, to_floats, with_noise
 
 
 @final
@@ -81,12 +80,12 @@ def pair_of(
     """Both sides, flattened, and the shape of the data."""
     check_floating("model", model)
     check_floating("data", data)
-    shape = data.shape if isinstance(data, Distribution) else to_array(data).shape
+    shape = data.shape if isinstance(data, Distribution) else to_floats(data).shape
     data_side = side_of(data) if isinstance(data, Distribution) else _known("data", data)
     if isinstance(model, Distribution):
         _check_rows(model.shape, shape)
         return Pair(side_of(model), data_side, prod(shape)), shape
-    values = to_array(model)
+    values = to_floats(model)
     if values.shape[1:] == shape and values.ndim == len(shape) + 1:
         check_not_empty("model", values)
         check_finite("model", values)
@@ -97,7 +96,7 @@ def pair_of(
 
 
 def _known(name: str, values: ArrayLike | Tensor) -> Known:
-    array = to_array(values)
+    array = to_floats(values)
     check_not_empty(name, array)
     check_finite(name, array, remedy="Leave such rows out.")
     return Known(torch.from_numpy(array.reshape(-1).copy()))

@@ -11,7 +11,6 @@ data is normal. Everything else is the share of joint draws under which the rule
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import singledispatch
 from typing import Any, ClassVar, final
 
 import numpy as np
@@ -35,7 +34,7 @@ from accord.agreement.boolean import (
 )
 from accord.agreement.closed_form import Known, Pair, Sampled, Side, Uncertain
 from accord.agreement.routes import NoRoute, Options, Result, log_agreement_by_row
-from accord.agreement.rules import Rule, Within, as_rule
+from accord.agreement.rules import Rule, Within
 from accord.agreement.tracing import binomial_error
 from accord.distributions import Normal
 
@@ -65,7 +64,12 @@ class DatasetRule(BooleanRule["DatasetRule"]):
     def _algebra() -> "Algebra[DatasetRule]":
         return Algebra(DatasetRule, AllOf, AnyOf, Not, CustomOverall)
 
+    def _log_exact(self, pair: Pair, options: Options) -> Result | None:
+        """The probability without draws; None where it has no such form."""
+        return None
 
+
+@dataclass(frozen=True, eq=False)
 class Limit(DatasetRule):
     """A rule of the form statistic(ŷ, y) ≤ limit.
 
@@ -84,7 +88,7 @@ class Limit(DatasetRule):
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
         return np.asarray(self.statistic(y_hat, y) <= self.limit)
 
-    def _check(self) -> None:
+    def __post_init__(self) -> None:
         check_non_negative("limit", self.limit)
         check_finite("limit", self.limit)
         object.__setattr__(self, "limit", float(self.limit))
@@ -94,15 +98,10 @@ class Limit(DatasetRule):
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class MeanAbsoluteErrorAtMost(Limit):
     """N⁻¹ Σ|ŷ − y| ≤ limit."""
 
-    limit: float
     _name = "mean absolute error at most"
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @staticmethod
     def statistic(y_hat: Floats, y: Floats) -> Floats:
@@ -110,31 +109,33 @@ class MeanAbsoluteErrorAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class MeanErrorWithin(Limit):
     """|N⁻¹ Σ(ŷ − y)| ≤ limit: no more bias than this."""
 
-    limit: float
     _name = "mean error within"
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @staticmethod
     def statistic(y_hat: Floats, y: Floats) -> Floats:
         return np.asarray(np.abs((y_hat - y).mean(-1)))
 
+    def _log_exact(self, pair: Pair, options: Options) -> Result | None:
+        """Mean error of independent normal rows: N(mean of the differences, Σ(σ² + s²)/N²)."""
+        if options.method == "quadrature":
+            return None
+        model, data = _normal_moments(pair.model), _normal_moments(pair.data)
+        if model is None or data is None:
+            return None
+        mean = (model[0] - data[0]).mean()
+        std = torch.sqrt((model[1] + data[1]).sum()) / pair.n
+        log_p = Normal(float(mean), float(std)).log_within_prob(0.0, self.limit)
+        return np.asarray(log_p), np.zeros(()), "closed form"
+
 
 @final
-@dataclass(frozen=True, eq=False)
 class SquaredErrorAtMost(Limit):
     """Σ(ŷ − y)² ≤ limit, the threshold on the squared error."""
 
-    limit: float
     _name = "squared error at most"
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @staticmethod
     def statistic(y_hat: Floats, y: Floats) -> Floats:
@@ -142,18 +143,13 @@ class SquaredErrorAtMost(Limit):
 
 
 @final
-@dataclass(frozen=True, eq=False)
 class AreaAtMost(Limit):
     """∫|F̂(x) − F(x)| dx ≤ limit for the empirical cdfs of all predictions and of all data.
 
     With N values on either side the area is the mean distance between the ordered values.
     """
 
-    limit: float
     _name = "area at most"
-
-    def __post_init__(self) -> None:
-        self._check()
 
     @staticmethod
     def statistic(y_hat: Floats, y: Floats) -> Floats:
@@ -174,7 +170,7 @@ class Share(DatasetRule):
     share: float = 1.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "rule", as_rule(self.rule))
+        object.__setattr__(self, "rule", Rule.of(self.rule))
         check_probability("share", self.share, remedy="Write 0.95 for 95 %.")
 
     def least(self, n: int) -> int:
@@ -182,11 +178,24 @@ class Share(DatasetRule):
         return int(np.ceil(self.share * n - 1e-9))
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        agreed = as_rule(self.rule)(y_hat, y).sum(-1)
+        agreed = Rule.of(self.rule)(y_hat, y).sum(-1)
         return np.asarray(agreed >= self.least(y_hat.shape[-1]))
 
+    def _log_exact(self, pair: Pair, options: Options) -> Result | None:
+        """P(at least k rows agree), from the probability of each."""
+        row_rule = Rule.of(self.rule).flattened((pair.n,))
+        # sampled rows would not be exact: not worth drawing
+        few = options._replace(n_samples=1)
+        log_p, error, route = log_agreement_by_row(pair, row_rule, few)
+        if route == "monte carlo":
+            return None
+        n_missing = pair.n - self.least(pair.n)
+        log_tail = log_at_least(torch.from_numpy(log_p), n_missing).clamp(max=0.0)
+        # One row's probability changes the tail by at most as much.
+        return log_tail.numpy(), np.asarray(error.sum()), route
+
     def __str__(self) -> str:
-        inner = bracketed(as_rule(self.rule), 2)
+        inner = bracketed(Rule.of(self.rule), 2)
         return f"{in_words(self.share, percent=True)} {inner}"
 
 
@@ -233,7 +242,7 @@ def log_overall_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Re
         holds = rule(pair.model.values, pair.data.values)
         return np.where(holds, 0.0, -np.inf), np.zeros(()), "closed form"
     if method != "monte carlo" and not _any_draws(pair):
-        exact = log_exact_agreement(rule, pair, options)
+        exact = rule._log_exact(pair, options)
         if exact is not None:
             return exact
     if method in ("closed form", "quadrature"):
@@ -246,44 +255,6 @@ def log_overall_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Re
 
 def _any_draws(pair: Pair) -> bool:
     return isinstance(pair.model, Sampled) or isinstance(pair.data, Sampled)
-
-
-@singledispatch
-def log_exact_agreement(rule: DatasetRule, pair: Pair, options: Options) -> Result | None:
-    """The probability without draws; None where it has no such form.
-
-    A rule that has one registers it: ``@log_exact_agreement.register``.
-    """
-    return None
-
-
-@log_exact_agreement.register
-def _exact_share(rule: Share, pair: Pair, options: Options) -> Result | None:
-    """P(at least k rows agree), from the probability of each."""
-    row_rule = as_rule(rule.rule).flattened((pair.n,))
-    # sampled rows would not be exact: not worth drawing
-    few = options._replace(sampling=options.sampling._replace(n_samples=1))
-    log_p, error, route = log_agreement_by_row(pair, row_rule, few)
-    if route == "monte carlo":
-        return None
-    n_missing = pair.n - rule.least(pair.n)
-    log_tail = log_at_least(torch.from_numpy(log_p), n_missing).clamp(max=0.0)
-    # One row's probability changes the tail by at most as much.
-    return log_tail.numpy(), np.asarray(error.sum()), route
-
-
-@log_exact_agreement.register
-def _exact_mean(rule: MeanErrorWithin, pair: Pair, options: Options) -> Result | None:
-    """Mean error of independent normal rows: N(mean of the differences, Σ(σ² + s²)/N²)."""
-    if options.method == "quadrature":
-        return None
-    model, data = _normal_moments(pair.model), _normal_moments(pair.data)
-    if model is None or data is None:
-        return None
-    mean = (model[0] - data[0]).mean()
-    std = torch.sqrt((model[1] + data[1]).sum()) / pair.n
-    log_p = Normal(float(mean), float(std)).log_within_prob(0.0, rule.limit)
-    return np.asarray(log_p), np.zeros(()), "closed form"
 
 
 def _normal_moments(side: Side) -> tuple[Tensor, Tensor] | None:
@@ -303,10 +274,9 @@ def _count(pair: Pair, rule: DatasetRule, options: Options) -> tuple[int, int, i
     # Every given draw is used equally often; with exact data once is all there is to learn.
     once = sizes and not any(isinstance(s, Uncertain) for s in (pair.model, pair.data))
     first = sizes[0] if sizes else 1
-    sampling = options.sampling
-    repeats = 1 if once and len(sizes) == 1 else -(-max(sampling.n_samples, first) // first)
+    repeats = 1 if once and len(sizes) == 1 else -(-max(options.n_samples, first) // first)
     total = first * repeats
-    rng = generator_from(sampling.random_state)
+    rng = generator_from(options.random_state)
     step = max(1, _BLOCK // pair.n)
     held = 0
     for start in range(0, total, step):

@@ -31,9 +31,9 @@ from accord.agreement.boolean import (
     in_code,
     set_parameter,
     set_tolerance,
-    to_array,
 )
-from accord.agreement.rules import Inside, Rule, as_rule
+from accord.agreement.rules import Inside, Rule
+from accord.distributions import to_floats
 
 _LOOKED_AT = 1024  # points at which agreement is looked for
 _REACH, _HALVINGS = 16.0, 24.0  # from how far, in units of the scale, down to what share of that
@@ -107,14 +107,11 @@ class AllWithin(JointRule):
         return self.regions(y)[0].complement()
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        within: Bools = np.abs(y_hat - y) <= to_array(self.tolerance)
+        within: Bools = np.abs(y_hat - y) <= to_floats(self.tolerance)
         return np.asarray(within.all(-1))
 
     def __str__(self) -> str:
         return f"all within {_listed(self.tolerance)}"
-
-    def __repr__(self) -> str:
-        return f"AllWithin({in_code(self.tolerance)})"
 
 
 @final
@@ -149,7 +146,7 @@ class NormWithin(JointRule):
         return self.regions(y)[0].complement()
 
     def _holds(self, y_hat: Floats, y: Floats) -> Bools:
-        errors = (y_hat - y) / to_array(self.scale)
+        errors = (y_hat - y) / to_floats(self.scale)
         return np.asarray((errors**2).sum(-1) <= self.radius**2)
 
     def __str__(self) -> str:
@@ -179,7 +176,7 @@ class EachOutput(JointRule):
     rules: Sequence[Rule | Predicate]
 
     def __post_init__(self) -> None:
-        rules = [as_rule(rule) for rule in self.rules]
+        rules = [Rule.of(rule) for rule in self.rules]
         if any(rule.is_density for rule in rules):
             raise ValueError(
                 "rules of single outputs must have a probability, got Exact(). "
@@ -193,7 +190,7 @@ class EachOutput(JointRule):
 
     def each(self) -> list[Rule]:
         """The rules of the outputs."""
-        return [as_rule(rule) for rule in self.rules]
+        return [Rule.of(rule) for rule in self.rules]
 
     def regions(self, y: Tensor) -> Regions | None:
         self._check_outputs(y.shape[-1])
@@ -372,7 +369,7 @@ def _for_outputs(value: Parameter, name: str, y: Tensor) -> Tensor:
 
 
 def _listed(value: Parameter) -> str:
-    array = to_array(value)
+    array = to_floats(value)
     if array.ndim > 1:
         return f"{array.min():.12g}…{array.max():.12g} ({len(array)} rows)"
     return ", ".join(f"{number:.12g}" for number in np.atleast_1d(array))

@@ -8,7 +8,6 @@ rule  = rule "or" rule | rule "and" rule | "not" rule | "(" rule ")"
 """
 
 import re
-from collections.abc import Callable
 from typing import NoReturn
 
 from accord.agreement.dataset_rules import (
@@ -38,12 +37,7 @@ _EXAMPLES = (
     "Write for instance 'within 0.5', 'within 5%', 'at least', 'inside 1 2', "
     "'within 0.5 and at least', or over all rows '95% within 0.5 and mean error within 0.1'."
 )
-_LIMITS: dict[tuple[str, ...], Callable[[float], Limit]] = {
-    ("mean", "absolute", "error", "at", "most"): MeanAbsoluteErrorAtMost,
-    ("mean", "error", "within"): MeanErrorWithin,
-    ("squared", "error", "at", "most"): SquaredErrorAtMost,
-    ("area", "at", "most"): AreaAtMost,
-}
+_LIMITS = (MeanAbsoluteErrorAtMost, MeanErrorWithin, SquaredErrorAtMost, AreaAtMost)
 
 
 def parse_rule(text: str) -> Rule | DatasetRule:
@@ -133,9 +127,9 @@ class _Reader:
         return Share(rule, share)
 
     def limit(self) -> Limit | None:
-        for words, make in _LIMITS.items():
-            if self.take(*words):
-                return make(self.number())
+        for limit in _LIMITS:
+            if self.take(*limit._name.split()):
+                return limit(self.number())
         return None
 
     def row_rule(self) -> Rule:

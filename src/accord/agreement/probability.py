@@ -18,7 +18,7 @@ from torch import Tensor
 from accord._checks import RandomState, check_choice, check_count, check_finite, generator_from
 from accord._numerics import TooManyRegionsError, normal_probability
 from accord._types import Floats
-from accord.agreement.boolean import Predicate, to_array
+from accord.agreement.boolean import Predicate
 from accord.agreement.closed_form import Pair, pair_of
 from accord.agreement.dataset_rules import DatasetRule, log_overall_agreement
 from accord.agreement.joint_rules import AllWithin, EachOutput, JointRule
@@ -29,10 +29,9 @@ from accord.agreement.routes import (
     Options,
     Result,
     Route,
-    Sampling,
     log_agreement_by_row,
 )
-from accord.agreement.rules import Rule, Within, as_rule
+from accord.agreement.rules import Rule, Within
 from accord.agreement.tracing import binomial_error
 from accord.distributions import (
     Distribution,
@@ -40,6 +39,7 @@ from accord.distributions import (
     JointDistribution,
     JointMixture,
     MultivariateNormal,
+    to_floats,
 )
 
 Outputs = Distribution | ArrayLike | Tensor
@@ -149,7 +149,7 @@ def probability_of_agreement(
     """
     check_choice("method", method, get_args(Method))
     check_count("n_samples", n_samples)
-    options = Options(method, Sampling(n_samples, random_state))
+    options = Options(method, n_samples, random_state)
     rule = parse_rule(rule) if isinstance(rule, str) else rule
     if isinstance(rule, JointRule):
         with torch.no_grad():
@@ -166,7 +166,7 @@ def probability_of_agreement(
             _check_rows(shape)
             log_p, error, route = log_overall_agreement(pair, rule, options)
             return Agreement(rule, np.asarray(np.exp(log_p)), log_p, error, route)
-        row_rule = as_rule(rule)
+        row_rule = Rule.of(rule)
         log_p, error, route = log_agreement_by_row(pair, row_rule.flattened(shape), options)
     log_p, error = log_p.reshape(shape), error.reshape(shape)
     return Agreement(row_rule, np.asarray(np.exp(log_p)), log_p, error, route, row_rule.is_density)
@@ -268,7 +268,7 @@ def _integrated(pair: Several, rule: JointRule, options: Options) -> Result | No
         return None
     if regions is None:
         return None
-    rng = generator_from(options.sampling.random_state)
+    rng = generator_from(options.random_state)
     seed = int.from_bytes(rng.bytes(4), "little")
     logs, wrong = [], []
     for member in range(len(normal)):
@@ -276,7 +276,7 @@ def _integrated(pair: Several, rule: JointRule, options: Options) -> Result | No
             regions,
             torch.as_tensor(normal.mean[member]) - torch.from_numpy(y),
             torch.as_tensor(normal.cholesky[member]),
-            n_points=options.sampling.n_samples,
+            n_points=options.n_samples,
             seed=seed,
         )
         logs.append(found[0] + log_weights[member])
@@ -327,8 +327,8 @@ def _of_share(share: Floats, size: int) -> Result:
 
 
 def _share_of_draws(pair: Several, rule: JointRule, options: Options) -> Result:
-    rng = generator_from(options.sampling.random_state)
-    total = options.sampling.n_samples
+    rng = generator_from(options.random_state)
+    total = options.n_samples
     sizes = [len(side.draws) for side in pair[:2] if isinstance(side, Empirical)]
     step = max(1, _BLOCK // (pair.n * pair.d))
     held = np.zeros(pair.n)
@@ -350,7 +350,7 @@ def _side(name: str, side: Vectors) -> JointDistribution | Distribution | Floats
     if isinstance(side, JointDistribution | Distribution):
         # in float64 and cut from any graph: errors are stated below what float32 can hold
         return side._map(lambda tensor, _: tensor.detach().cpu().double())._replace(_numpy=True)
-    values = to_array(side)
+    values = to_floats(side)
     check_finite(name, values, remedy="Leave such rows out.")
     return values
 

@@ -49,18 +49,12 @@ Result = tuple[Floats, Floats, Route]
 """log p(A) per row, its error, and the route taken."""
 
 
-class Sampling(NamedTuple):
-    """How many points to draw, and from which seed."""
-
-    n_samples: int
-    random_state: RandomState
-
-
 class Options(NamedTuple):
-    """How to compute."""
+    """How to compute; how many points to draw, and from which seed."""
 
     method: Method
-    sampling: Sampling
+    n_samples: int
+    random_state: RandomState
 
 
 def log_agreement_by_row(pair: Pair, rule: Rule, options: Options) -> Result:
@@ -83,7 +77,7 @@ def log_agreement_by_row(pair: Pair, rule: Rule, options: Options) -> Result:
                 integral = _cross_checked(integral, pair, rule)
             return *integral, "quadrature"
     if method in ("auto", "monte carlo"):
-        value, error = quasi_monte_carlo(pair, rule, options.sampling)
+        value, error = quasi_monte_carlo(pair, rule, options.n_samples, options.random_state)
         return _log(value), error, "monte carlo"
     raise NoRoute(method, rule)
 
@@ -119,7 +113,7 @@ def _cross_checked(
     The search may miss a stretch at every point alike, which the integral's own error cannot show.
     """
     log_p, error = integral
-    value, scatter = quasi_monte_carlo(pair, rule, Sampling(_CHECKS, 0))
+    value, scatter = quasi_monte_carlo(pair, rule, _CHECKS, 0)
     gap = np.abs(np.exp(log_p) - value)
     confirmed = gap <= _CONFIRMED * scatter
     log_p = np.where(confirmed, np.minimum(log_p, 0.0), _log(value))
@@ -194,11 +188,12 @@ def _averaged(law: Distribution, draws: Tensor, rule: Rule, *, of_data: bool) ->
     return None if allowed is None else _share(log_probability_of(law, allowed).exp().numpy())
 
 
-def quasi_monte_carlo(pair: Pair, rule: Rule, sampling: Sampling) -> Estimate:
+def quasi_monte_carlo(
+    pair: Pair, rule: Rule, n_samples: int, random_state: RandomState
+) -> Estimate:
     """P(A) from Sobol points for both sides at once, in blocks of rows."""
     model_axes, data_axes = _axes(pair.model), _axes(pair.data)
-    rng = generator_from(sampling.random_state)
-    points = shifted_sobol(model_axes + data_axes, sampling.n_samples, rng)
+    points = shifted_sobol(model_axes + data_axes, n_samples, generator_from(random_state))
     step = max(1, _BLOCK // len(points))
     parts = []
     for start in range(0, pair.n, step):

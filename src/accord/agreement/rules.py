@@ -28,7 +28,6 @@ from accord.agreement.boolean import (
     Disjunction,
     Negation,
     Parameter,
-    Predicate,
     as_array,
     as_rows,
     in_code,
@@ -74,9 +73,9 @@ class Rule(BooleanRule["Rule"]):
         """Whether the rule looks at ŷ − y alone, at ŷ alone, or at both."""
 
     @property
-    @abstractmethod
     def is_density(self) -> bool:
         """Whether agreement has a density instead of a probability: Θ(B) contains δ(ŷ − y)."""
+        return False
 
     @abstractmethod
     def intervals(self, y: Tensor) -> Intervals | None:
@@ -118,7 +117,6 @@ class Custom(Callback["Rule"], Rule):
     """Agreement as a Python callable decides; made by `Rule.from_callable`."""
 
     depends_on: ClassVar[Dependence] = "both"
-    is_density: ClassVar[bool] = False
     _remedy: ClassVar[str] = "Write it with elementwise comparisons of both arrays."
 
     @staticmethod
@@ -170,8 +168,6 @@ class Either(Disjunction["Rule"], Rule):
 class Negated(Negation["Rule"], Rule):
     """Agreement where another rule disagrees; made by ``~``."""
 
-    is_density: ClassVar[bool] = False
-
     @property
     def depends_on(self) -> Dependence:
         return self.rule.depends_on
@@ -179,11 +175,6 @@ class Negated(Negation["Rule"], Rule):
     def intervals(self, y: Tensor) -> Intervals | None:
         inner = self.rule.intervals(y)
         return None if inner is None else ~inner
-
-
-def as_rule(rule: Rule | Predicate) -> Rule:
-    """A rule for single rows as it is, a callable as such a rule."""
-    return Rule.of(rule)
 
 
 def _of_both(left: Rule, right: Rule) -> Dependence:
@@ -228,7 +219,6 @@ class Within(Rule):
 
     tolerance: Parameter
     depends_on: ClassVar[Dependence] = "difference"
-    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_tolerance(self, "tolerance")
@@ -243,9 +233,6 @@ class Within(Rule):
     def __str__(self) -> str:
         return f"within {in_words(self.tolerance)}"
 
-    def __repr__(self) -> str:
-        return f"Within({in_code(self.tolerance)})"
-
 
 @final
 @dataclass(frozen=True, eq=False, repr=False)
@@ -258,7 +245,6 @@ class WithinRelative(Rule):
 
     tolerance: Parameter
     depends_on: ClassVar[Dependence] = "both"
-    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_tolerance(self, "tolerance")
@@ -272,9 +258,6 @@ class WithinRelative(Rule):
 
     def __str__(self) -> str:
         return f"within {in_words(self.tolerance, percent=True)} of the datum"
-
-    def __repr__(self) -> str:
-        return f"WithinRelative({in_code(self.tolerance)})"
 
 
 @final
@@ -290,7 +273,6 @@ class Asymmetric(Rule):
     below: Parameter
     above: Parameter
     depends_on: ClassVar[Dependence] = "difference"
-    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_tolerance(self, "below", finite=False)
@@ -318,7 +300,6 @@ class _Range(Rule):
 
     lower: Parameter
     upper: Parameter
-    is_density: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         set_parameter(self, "lower")
@@ -331,9 +312,6 @@ class _Range(Rule):
     def _contains(self, quantity: Floats, y: Floats) -> Bools:
         lower, upper = as_array(self.lower, "lower", y), as_array(self.upper, "upper", y)
         return (quantity >= lower) & (quantity <= upper)
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({in_code(self.lower)}, {in_code(self.upper)})"
 
 
 @final
@@ -364,7 +342,6 @@ class AtLeast(Rule):
     """Agreement from the datum upwards, ŷ ≥ y: for right-censored data (not failed yet at y)."""
 
     depends_on: ClassVar[Dependence] = "difference"
-    is_density: ClassVar[bool] = False
 
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, 0.0, INFINITY, ends="infinite")
@@ -382,7 +359,6 @@ class AtMost(Rule):
     """Agreement up to the datum, ŷ ≤ y: for left-censored data (below a detection limit y)."""
 
     depends_on: ClassVar[Dependence] = "difference"
-    is_density: ClassVar[bool] = False
 
     def intervals(self, y: Tensor) -> Intervals:
         return Intervals.around(y, -INFINITY, 0.0, ends="infinite")

@@ -38,28 +38,6 @@ _HALVINGS = 2.0 ** -torch.arange(-3.0, 38.0, dtype=torch.float64)
 _SEED = 20_200_803  # one sequence for all searches: the same question has the same answer
 
 
-def trace(rule: Rule, y: Tensor, law: Distribution) -> Intervals:
-    """The intervals of ŷ that agree with y, found by asking the rule, where ``law`` has its mass.
-
-    Args:
-        rule: any rule, asked as ``rule(y_hat, y)``.
-        y: one datum per row.
-        law: the distribution of ŷ; the search goes as far as its outermost landmarks, and the
-            answer there is taken to hold beyond.
-
-    **Shape**: y (n,), law (n,) → bounds (K, n).
-
-    Example:
-        >>> from accord.distributions import Normal
-        >>> law = Normal([0.0], 1.0)
-        >>> rule = Rule.from_callable(lambda y_hat, y: y_hat**2 <= y)
-        >>> allowed = trace(rule, torch.tensor([4.0], dtype=torch.float64), law)
-        >>> allowed.lower, allowed.upper
-        (tensor([[-2.]], dtype=torch.float64), tensor([[2.]], dtype=torch.float64))
-    """
-    return trace_on(rule, y, _wide_grid(y, law))
-
-
 class Found(NamedTuple):
     """Intervals found by a search, and how far they may be trusted.
 
@@ -80,9 +58,25 @@ class Found(NamedTuple):
 
 
 def search(rule: Rule, y: Tensor, law: Distribution) -> Found:
-    """`trace`, checked against draws and repeated with them where they show that it missed some.
+    """The intervals of ŷ that agree with y, found by asking the rule, where ``law`` has its mass.
+
+    They are checked against draws, and searched for again with these where some were missed.
+
+    Args:
+        rule: any rule, asked as ``rule(y_hat, y)``.
+        y: one datum per row.
+        law: the distribution of ŷ; the search goes beyond its outermost landmarks, and the answer
+            there is taken to hold further out.
 
     **Shape**: y and law (n,).
+
+    Example:
+        >>> from accord.distributions import Normal
+        >>> law = Normal([0.0], 1.0)
+        >>> rule = Rule.from_callable(lambda y_hat, y: y_hat**2 <= y)
+        >>> allowed = search(rule, torch.tensor([4.0], dtype=torch.float64), law).intervals
+        >>> allowed.lower, allowed.upper
+        (tensor([[-2.]], dtype=torch.float64), tensor([[2.]], dtype=torch.float64))
     """
     parts = []
     for start in range(0, len(y), _BLOCK):
@@ -122,7 +116,7 @@ def _wide_grid(y: Tensor, law: Distribution) -> Tensor:
 
 
 def trace_on(rule: Rule, y: Tensor, grid: Tensor) -> Intervals:
-    """`trace` on a given grid (G, n), to which points are added near y and near every switch."""
+    """Intervals found on a grid (G, n), to which points are added near y and near every switch."""
     grid = _around_datum(y, grid)
     agrees = _answers(rule, grid, y)
     grid = _beside_switches(grid, agrees)

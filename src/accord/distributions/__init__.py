@@ -4,7 +4,7 @@ Smoothed by a tolerance, mixed, cut at bounds, seen through a transform, reshape
 or given as draws.
 """
 
-from accord.distributions.batch import Values
+from accord.distributions.batch import Values, to_floats
 from accord.distributions.distribution import PARTS, Distribution
 from accord.distributions.empirical import ConformalPredictive, Empirical, RankCalibrated, Ranks
 from accord.distributions.families import (
@@ -25,7 +25,6 @@ from accord.distributions.predictive import (
     PredictiveModel,
     concatenated,
     predictive_of,
-    register_sum,
     uncertainty_of,
     with_noise,
 )
@@ -76,7 +75,7 @@ __all__ = [
     "normal_scores",
     "of_family",
     "predictive_of",
-    "register_sum",
+    "to_floats",
     "uncertainty_of",
     "with_moments",
     "with_noise",

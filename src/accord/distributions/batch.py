@@ -8,6 +8,7 @@ from typing import Any, Self, TypeAlias, final
 
 import numpy as np
 import torch
+from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import (
@@ -240,6 +241,8 @@ def torch_generator(rng: Generator) -> torch.Generator:
     return torch.Generator().manual_seed(int.from_bytes(rng.bytes(8), "little") >> 1)
 
 
-def to_floats(tensor: Tensor) -> Floats:
-    """A tensor as a float64 array."""
-    return np.asarray(tensor.detach().cpu().numpy(), dtype=np.float64)
+def to_floats(value: ArrayLike | Tensor) -> Floats:
+    """Numbers as a float64 array, cut from any graph."""
+    if isinstance(value, Tensor):
+        value = value.detach().cpu().numpy()
+    return np.asarray(value, dtype=np.float64)

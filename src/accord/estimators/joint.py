@@ -28,7 +28,6 @@ from accord.agreement import (
     NormWithin,
     Predicate,
     agreeing_errors,
-    to_array,
 )
 from accord.distributions import (
     AgreedShape,
@@ -38,6 +37,7 @@ from accord.distributions import (
     JointSmoothed,
     MultivariateNormal,
     log_volume,
+    to_floats,
 )
 from accord.estimators.agreeing import Predictive
 from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
@@ -396,9 +396,9 @@ def _check_can_agree(allowed: Agreeing, rule: JointRule, spread: Floats) -> None
 
 def _kernel_of(rule: JointRule, n_targets: int) -> _Kernel | None:
     if isinstance(rule, AllWithin) and np.ndim(rule.tolerance) < 2:
-        return _Kernel("box", np.broadcast_to(to_array(rule.tolerance), (n_targets,)).copy())
+        return _Kernel("box", np.broadcast_to(to_floats(rule.tolerance), (n_targets,)).copy())
     if isinstance(rule, NormWithin) and np.ndim(rule.scale) < 2:
-        axes = rule.radius * to_array(rule.scale)
+        axes = rule.radius * to_floats(rule.scale)
         return _Kernel("ellipsoid", np.broadcast_to(axes, (n_targets,)).copy())
     return None
 
@@ -415,7 +415,7 @@ def _asking(allowed: Agreeing, scaling: Scaling) -> Callable[[Tensor, Columns], 
         )
 
     def agrees(errors: Tensor, columns: Columns) -> Tensor:
-        y = scaling.shift + scaling.scale * to_array(columns["target"])
+        y = scaling.shift + scaling.scale * to_floats(columns["target"])
         return torch.from_numpy(rule(y + scaling.scale * errors.numpy(), y))
 
     return agrees

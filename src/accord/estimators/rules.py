@@ -27,7 +27,6 @@ from accord.agreement import (
     Share,
     Side,
     acceptance,
-    as_rule,
     parse_rule,
     side_of,
 )
@@ -174,7 +173,7 @@ def stated_rule(rule: RuleLike | None, y_rule: RuleLike | None) -> Rule | Share 
     if given is None:
         return None
     found: Any = parse_rule(given) if isinstance(given, str) else given
-    stated = found if isinstance(found, Share) else as_rule(found)
+    stated = found if isinstance(found, Share) else Rule.of(found)
     if y_rule is None and stated.per_row:
         raise ValueError(
             f"rule must have the same numbers for all rows, got {stated!r}. "
@@ -194,7 +193,7 @@ def training_rule(
 ) -> TrainingRule:
     """The rule for targets y (N, T), which users gave in ``shape``."""
     if isinstance(rule, Share):
-        of_rows = as_rule(rule.rule)
+        of_rows = Rule.of(rule.rule)
         found = training_rule(of_rows, y, shape=shape, family=family, std=std, dist=dist)
         if of_rows.is_density:
             raise ValueError(

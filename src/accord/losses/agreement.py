@@ -35,7 +35,6 @@ from accord.agreement import (
     Within,
     acceptance,
     agreeing_errors,
-    as_rule,
     log_probability_in_family,
     search,
     side_of,
@@ -111,7 +110,7 @@ class AgreementLoss(nn.Module):
         super().__init__()
         check_reduction(reduction)
         check_non_negative("eps", eps)
-        self.rule = as_rule(rule)
+        self.rule = Rule.of(rule)
         self.family = family_with_variance(family, df)
         self.df, self.eps, self.reduction = df, eps, reduction
         self.error = 0.0

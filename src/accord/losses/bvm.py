@@ -23,7 +23,7 @@ from accord._numerics import (
     agreement_loss,
     family_with_variance,
 )
-from accord.agreement import Exact, Predicate, Rule, as_rule
+from accord.agreement import Exact, Predicate, Rule
 from accord.losses.inputs import (
     Reduction,
     any_outside,
@@ -246,7 +246,7 @@ class ClassAgreementLoss(nn.Module):
         super().__init__()
         check_count("n_classes", n_classes)
         check_reduction(reduction)
-        self.rule, self.reduction = as_rule(Exact() if rule is None else rule), reduction
+        self.rule, self.reduction = Rule.of(Exact() if rule is None else rule), reduction
         values = np.arange(n_classes) if classes is None else np.asarray(classes)
         if values.shape != (n_classes,):
             raise ValueError(

@@ -27,9 +27,8 @@ from accord.agreement import (
     SquaredErrorAtMost,
     Within,
     probability_of_agreement,
-    to_array,
 )
-from accord.distributions import Distribution, Normal, StudentT
+from accord.distributions import Distribution, Normal, StudentT, to_floats
 
 LawOfMean = Literal["normal", "student-t"]
 Alternative = Literal["two-sided", "less", "greater"]
@@ -78,7 +77,7 @@ def agreement_curve(
         >>> agreement_curve(Normal([0.0], 1.0), [0.0], [0.5, 1.0, 2.0]).round(3)
         array([0.383, 0.683, 0.954])
     """
-    levels = to_array(tolerances).reshape(-1)
+    levels = to_floats(tolerances).reshape(-1)
     check_not_empty("tolerances", levels)
     means = [
         probability_of_agreement(
@@ -166,7 +165,7 @@ def frequentist_interval(
         (0.1999..., -2.284, 2.684)
     """
     check_probability("coverage", coverage, strict=True, remedy="Write 0.95 for 95 %.")
-    y_hat = to_array(model)
+    y_hat = to_floats(model)
     check_finite("model", y_hat)
     mean, scale, n = _mean_and_error(observations)
     if y_hat.shape != mean.shape:
@@ -259,7 +258,7 @@ def _acceptance(model: Distribution, level: float, alternative: Alternative) -> 
 
 
 def _mean_and_error(observations: ArrayLike) -> tuple[Floats, Floats, int]:
-    values = to_array(observations)
+    values = to_floats(observations)
     check_not_empty("observations", values)
     check_finite("observations", values, remedy="Leave missing measurements out.")
     n = len(values) if values.ndim else 1

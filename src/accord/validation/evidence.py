@@ -26,9 +26,8 @@ from accord.agreement import (
     Predicate,
     Rule,
     probability_of_agreement,
-    to_array,
 )
-from accord.distributions import Distribution, Mixture
+from accord.distributions import Distribution, Mixture, to_floats
 
 AnyRule = Rule | DatasetRule | Predicate
 # Log-odds by which misses may be more frequent than tolerated, from slightly to nearly always.
@@ -188,7 +187,7 @@ def _over_members(
         logs.append(log_p)
         errors.append(error)
     with np.errstate(divide="ignore"):
-        weighted = np.array(logs) + np.log(to_array(model.weights))
+        weighted = np.array(logs) + np.log(to_floats(model.weights))
     total = float(np.logaddexp.reduce(weighted))
     shares = np.exp(weighted - total) if total > -math.inf else np.zeros_like(weighted)
     return total, float(np.sqrt(((shares * errors) ** 2).sum()))
