@@ -34,7 +34,7 @@ from accord._numerics.joint import (
     standard_errors,
     training_points,
 )
-from accord._numerics.kernel import Kernel, SmoothKernel
+from accord._numerics.kernel import Kernel, SmoothKernel, log_sum
 from accord._numerics.laplace import LAPLACE
 from accord._numerics.logistic import LOGISTIC
 from accord._numerics.normal import NORMAL, gaussian_nll, gaussian_nll_slopes
@@ -76,6 +76,7 @@ __all__ = [
     "log_normal_in",
     "log_normal_in_any",
     "log_normal_where",
+    "log_sum",
     "log_within",
     "normal_probability",
     "register_family",

@@ -27,12 +27,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from accord._numerics.family import StandardFamily
 from accord._numerics.interval import log_between
+from accord._numerics.kernel import log_sum
 from accord._numerics.normal import NORMAL
 from accord._types import Floats
 
-_FAMILY: StandardFamily = NORMAL
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _NARROW = 0.5  # standard deviations over which a normal density is all but an exponential one
 _TAIL = -6.0  # below it, too
@@ -295,7 +294,7 @@ def log_normal_in_any(
         return log_normal_in(regions[0], shift, cholesky, points)
     logs = [log_normal_in(region, shift, cholesky, points) for region in regions]
     none = torch.full(shift.shape[:-1], -torch.inf, dtype=torch.float64, device=shift.device)
-    return _log_sum(torch.stack([none, *logs])[None])[0]
+    return log_sum(torch.stack([none, *logs]))
 
 
 Agrees = Callable[[Tensor], Tensor]
@@ -322,7 +321,7 @@ def log_normal_where(
         n_points = _ASKED[min(k, 1)] // (2 if coarse else 1)
         points = _sobol(shift.shape[-1] + 1, n_points)  # with a coordinate for the last output
         logs.append(_log_by_group(region, shift, cholesky, points, agrees))
-    return _log_sum(torch.cat(logs)[None])[0] - math.log(SHIFTS)
+    return log_sum(torch.cat(logs)) - math.log(SHIFTS)
 
 
 def log_normal_in(region: Region, shift: Tensor, cholesky: Tensor, points: Points) -> Tensor:
@@ -331,9 +330,7 @@ def log_normal_in(region: Region, shift: Tensor, cholesky: Tensor, points: Point
     **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S).
     """
     by_group = _log_by_group(region, shift, cholesky, points)
-    if points.groups == 1:
-        return by_group[0]
-    return _log_sum(by_group[None])[0] - math.log(points.groups)
+    return log_sum(by_group) - math.log(points.groups)
 
 
 def _log_by_group(
@@ -367,7 +364,7 @@ def _log_by_group(
         total = torch.where(agrees(torch.stack(errors, -1)), total, -torch.inf)
     size = len(unit) // points.groups
     total = total.expand(len(unit), *m.shape[:-1])
-    return _log_sum(total.reshape(points.groups, size, *m.shape[:-1]))
+    return log_sum(total.reshape(points.groups, size, *m.shape[:-1]), 1)
 
 
 def _conditional(shift: Tensor, cholesky: Tensor, z: Sequence[Tensor]) -> tuple[Tensor, Tensor]:
@@ -388,7 +385,7 @@ def _log_section(low: Tensor, high: Tensor, center: Tensor, scale: Tensor) -> Te
     half = torch.where(finite, torch.where(finite, high - low, 2.0) / 2 / scale, torch.inf)
     shape = np.broadcast_shapes(a.shape, b.shape, half.shape)
     a, b, half = a.expand(shape), b.expand(shape), half.expand(shape)
-    return torch.where(filled, log_between(_FAMILY, a, b, half), -torch.inf)
+    return torch.where(filled, log_between(NORMAL, a, b, half), -torch.inf)
 
 
 def _widened(scale: Tensor, low: Tensor, high: Tensor, center: Tensor) -> Tensor:
@@ -432,12 +429,3 @@ def _chosen(
     e = center + scale * torch.where(above, -z, z)
     empty = width <= 0
     return torch.where(empty, low, e), torch.where(empty, torch.inf, log_chosen)
-
-
-def _log_sum(log_terms: Tensor) -> Tensor:
-    """log Σ exp over the second axis, with zero gradient (not NaN) where every term is −inf."""
-    top = log_terms.detach().amax(1)
-    top = torch.where(top.isfinite(), top, 0.0)
-    total = (log_terms - top[:, None]).exp().sum(1)
-    positive = total > 0
-    return torch.where(positive, torch.where(positive, total, 1.0).log() + top, -torch.inf)

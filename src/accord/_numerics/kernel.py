@@ -37,6 +37,17 @@ def exp_remainder(x: Tensor) -> Tensor:
     return torch.where(x < 0.2, x * series, torch.expm1(-x) + x)
 
 
+def log_sum(log_terms: Tensor, axis: int = 0) -> Tensor:
+    """log Σ exp over an axis, with zero gradient (not NaN) where every term is −inf."""
+    if log_terms.shape[axis] == 1:
+        return log_terms.squeeze(axis)
+    top = log_terms.detach().amax(axis)
+    top = torch.where(top.isfinite(), top, 0.0)
+    total = (log_terms - top.unsqueeze(axis)).exp().sum(axis)
+    positive = total > 0
+    return torch.where(positive, torch.where(positive, total, 1.0).log() + top, -torch.inf)
+
+
 Elementwise = Callable[[Tensor], Tensor]
 
 _NARROW = 0.3  # half-width up to which the nodes below are exact for a smooth density

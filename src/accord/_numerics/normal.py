@@ -289,5 +289,5 @@ class NormalFamily(StandardFamily):
         return torch.empty_like(like).normal_(generator=generator)
 
 
-NORMAL = NormalFamily()
+NORMAL: StandardFamily = NormalFamily()
 register_family("normal", lambda _: NORMAL)

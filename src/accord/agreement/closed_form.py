@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from accord._checks import check_finite, check_floating, check_not_empty
-from accord._numerics import StandardFamily, log_between, log_within
-from accord.agreement.intervals import INFINITY, Intervals, log_sum
+from accord._numerics import StandardFamily, log_between, log_sum, log_within
+from accord.agreement.intervals import INFINITY, Intervals
 from accord.agreement.rules import Rule
 from accord.distributions import Distribution, Empirical, to_floats, with_noise
 

@@ -12,6 +12,8 @@ from typing import Literal
 import torch
 from torch import Tensor
 
+from accord._numerics import log_sum
+
 INFINITY = float("inf")
 
 Ends = Literal["finite", "infinite", "either"]
@@ -174,17 +176,6 @@ def _log_inside(
     low, high = torch.where(by_ends, -1.0, low), torch.where(by_ends, 1.0, high)
     log_within = within(origin + (low + high) / 2, (high - low) / 2)
     return torch.where(by_ends, log_between, log_within)
-
-
-def log_sum(log_terms: Tensor) -> Tensor:
-    """log Σ exp over the first axis, with zero gradient (not NaN) where every term is −inf."""
-    if log_terms.shape[0] == 1:
-        return log_terms[0]
-    top = log_terms.detach().amax(0)
-    top = torch.where(top.isfinite(), top, 0.0)
-    total = (log_terms - top).exp().sum(0)
-    positive = total > 0
-    return torch.where(positive, torch.where(positive, total, 1.0).log() + top, -INFINITY)
 
 
 def _per_row(bound: Tensor | float, y: Tensor) -> Tensor:

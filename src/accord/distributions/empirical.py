@@ -14,9 +14,7 @@ from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_floats, to_tensors
 from accord.distributions.crps import crps_samples
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.numerical import (
-    quantile_rows,
-)
+from accord.distributions.numerical import quantile_rows
 from accord.distributions.reshaped import Reshaped
 from accord.distributions.smoothed import Smoothable
 from accord.distributions.wrapped import SameDensity, Truncated
@@ -169,19 +167,6 @@ _ROUNDING = 1e-9
 _LEAST_TAIL = 0.2
 
 
-class _ByRank(SameDensity):
-    """A distribution that differs from its base in its quantiles only; abstract."""
-
-    def _variances(self) -> Variances:
-        return self._base._variances()
-
-    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
-        return self._base._moments_through(function)
-
-    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
-        return self._replace(_base=self._base._moved(shift, factor))
-
-
 @dataclass(frozen=True)
 class Ranks:
     """Calibration scores in ascending order, with the weight that lies at or below each.
@@ -206,7 +191,7 @@ class Ranks:
 
 
 @final
-class ConformalPredictive(_ByRank):
+class ConformalPredictive(SameDensity):
     """Quantiles that hold with a finite-sample guarantee, and a density that goes with them.
 
     Quantiles are calibration scores, counted outwards, times σ from μ: an interval of coverage c
@@ -278,7 +263,7 @@ def _warn_of_infinite(infinite: Tensor) -> None:
 
 
 @final
-class RankCalibrated(_ByRank):
+class RankCalibrated(SameDensity):
     """The base, its central intervals by rank among those that held-out rows needed.
 
     ``needed`` has, for each of n held-out rows, the coverage |2F(y) − 1| of the narrowest central

@@ -1,7 +1,6 @@
 """The location-scale families: a location, a scale and a standard family."""
 
 import math
-from abc import abstractmethod
 from collections.abc import Callable
 from typing import Any, Self, final
 
@@ -57,10 +56,7 @@ class LocationScale(Smoothable):
 
     _location: Tensor
     _scale: Tensor
-
-    @property
-    @abstractmethod
-    def _family(self) -> StandardFamily: ...
+    _family: StandardFamily
 
     @property
     def location(self) -> Values:
@@ -195,6 +191,9 @@ class LocationScale(Smoothable):
     def _standard(self, value: Tensor) -> Tensor:
         return (value - self._location) / self._scale
 
+    def _describe(self) -> str:
+        return f"mean={abridged(self._location)}, scale={abridged(self._scale)}"
+
 
 @final
 class Normal(LocationScale):
@@ -204,13 +203,11 @@ class Normal(LocationScale):
     array([1., 4.])
     """
 
+    _family = NORMAL
+
     def __init__(self, mean: Values, std: Values) -> None:
         (self._location, self._scale), self._numpy = to_tensors(mean=mean, std=std)
         check_positive("std", self._scale, remedy=_FLOOR)
-
-    @property
-    def _family(self) -> StandardFamily:
-        return NORMAL
 
     def _boxed_gaussians(self) -> BoxedGaussians:
         return one_gaussian(to_floats(self._location), to_floats(self._scale))
@@ -230,16 +227,11 @@ class Laplace(LocationScale):
     array([0.6931, 1.6931])
     """
 
+    _family = LAPLACE
+
     def __init__(self, mean: Values, scale: Values) -> None:
         (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
         check_positive("scale", self._scale, remedy=_FLOOR)
-
-    @property
-    def _family(self) -> StandardFamily:
-        return LAPLACE
-
-    def _describe(self) -> str:
-        return f"mean={abridged(self._location)}, scale={abridged(self._scale)}"
 
 
 @final
@@ -250,16 +242,11 @@ class Logistic(LocationScale):
     array([0.5   , 0.2689])
     """
 
+    _family = LOGISTIC
+
     def __init__(self, mean: Values, scale: Values) -> None:
         (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
         check_positive("scale", self._scale, remedy=_FLOOR)
-
-    @property
-    def _family(self) -> StandardFamily:
-        return LOGISTIC
-
-    def _describe(self) -> str:
-        return f"mean={abridged(self._location)}, scale={abridged(self._scale)}"
 
 
 @final
@@ -281,18 +268,15 @@ class StudentT(LocationScale):
         check_finite("df", df, remedy="Use Normal for the limit.")
         check_positive("scale", self._scale, remedy=_FLOOR)
         self._df = float(df)
+        self._family = student_t(self._df)
 
     @property
     def df(self) -> float:
         """The degrees of freedom."""
         return self._df
 
-    @property
-    def _family(self) -> StandardFamily:
-        return student_t(self._df)
-
     def _describe(self) -> str:
-        return f"df={self._df:g}, mean={abridged(self._location)}, scale={abridged(self._scale)}"
+        return f"df={self._df:g}, {super()._describe()}"
 
 
 @final
@@ -303,14 +287,12 @@ class Uniform(LocationScale):
     array([0.5, 1. ])
     """
 
+    _family = UNIFORM
+
     def __init__(self, lower: Values, upper: Values) -> None:
         (low, high), self._numpy = to_tensors(lower=lower, upper=upper)
         check_ordered("lower", low, "upper", high, strict=True)
         self._location, self._scale = (low + high) / 2, (high - low) / 2
-
-    @property
-    def _family(self) -> StandardFamily:
-        return UNIFORM
 
     @property
     def lower(self) -> Values:
@@ -334,15 +316,10 @@ class OfFamily(LocationScale):
     def __init__(self, family: StandardFamily, mean: Values, scale: Values) -> None:
         (self._location, self._scale), self._numpy = to_tensors(mean=mean, scale=scale)
         check_positive("scale", self._scale, remedy=_FLOOR)
-        self._standard_family = family
-
-    @property
-    def _family(self) -> StandardFamily:
-        return self._standard_family
+        self._family = family
 
     def _describe(self) -> str:
-        place = f"mean={abridged(self._location)}, scale={abridged(self._scale)}"
-        return f"{self._standard_family}, {place}"
+        return f"{self._family}, {super()._describe()}"
 
 
 # Families with a class of their own, whose name and parameters users know.

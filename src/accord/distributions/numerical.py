@@ -11,8 +11,8 @@ probability lies.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -46,19 +46,8 @@ _PER_PANEL = 6
 # --- quantiles ----------------------------------------------------------------------------------
 
 
-class Invertible(Protocol):
-    """What the inversion needs of a distribution with a batch of one axis."""
-
-    @property
-    def shape(self) -> tuple[int, ...]: ...
-
-    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor: ...
-
-    def _map(self, function: Callable[[Tensor, int], Tensor], lead: int = 0) -> Self: ...
-
-
 def invert(
-    distribution: Invertible,
+    distribution: Distribution,
     p: Tensor,
     q: Tensor,
     *,
@@ -104,17 +93,7 @@ def invert(
     return found.reshape(shape)
 
 
-class WithMoments(Invertible, Protocol):
-    """What Newton's method needs besides."""
-
-    def _mean(self) -> Tensor: ...
-
-    def _variance(self) -> Tensor: ...
-
-    def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]: ...
-
-
-def newton(distribution: WithMoments, p: Tensor, q: Tensor) -> Tensor | None:
+def newton(distribution: Distribution, p: Tensor, q: Tensor) -> Tensor | None:
     """The points x with P(Y ≤ x) = p and P(Y ≥ x) = q, 0 < p < 1; None if some are not found.
 
     The normal score Φ⁻¹(P) is nearly a straight line for whatever resembles a normal distribution:
@@ -150,7 +129,7 @@ def newton(distribution: WithMoments, p: Tensor, q: Tensor) -> Tensor | None:
 
 
 def _newton_step(
-    distribution: WithMoments,
+    distribution: Distribution,
     x: Tensor,
     low: Tensor,
     high: Tensor,

@@ -11,7 +11,7 @@ import torch
 from scipy.special import ndtr, ndtri
 from torch import Tensor
 
-from accord._numerics import NORMAL, StandardFamily, log_between
+from accord._numerics import NORMAL, log_between
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap
 from accord.distributions.distribution import Distribution, Pointwise, Variances
@@ -149,8 +149,6 @@ def _spread(knots: Floats, values: Floats) -> Floats:
     return spread
 
 
-_GAUSSIAN: StandardFamily = NORMAL
-
 # Φ(−37) is the last normal float64: the base has no name for quantiles beyond.
 _LAST_BASE_SCORE = 37.0
 _NODES = 8
@@ -221,18 +219,19 @@ class Reshaped(Wrapped):
         # Where the base has no density, neither has its reshaped form.
         z = z.clamp(-1e8, 1e8)
         w, log_slope = self._apply(z), self._log_slope(z)
-        change = _GAUSSIAN.log_pdf(w) - _GAUSSIAN.log_pdf(z) + log_slope
+        change = NORMAL.log_pdf(w) - NORMAL.log_pdf(z) + log_slope
         return self._base._log_prob(value) + change
 
     def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
-        return _log_ndtr(sign * self._score(value))
+        log_p: Tensor = torch.special.log_ndtr(sign * self._score(value))
+        return log_p
 
     def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
-        return log_between(_GAUSSIAN, self._score(lower), self._score(upper))
+        return log_between(NORMAL, self._score(lower), self._score(upper))
 
     def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
         a, b = self._score(center - half_width), self._score(center + half_width)
-        wide = log_between(_GAUSSIAN, a, torch.maximum(a, b))
+        wide = log_between(NORMAL, a, torch.maximum(a, b))
         # So narrow a window that the scores of its ends agree in most digits has constant density.
         narrow = self._log_prob(center) + (2 * half_width).log()
         return torch.where((b - a).abs() < 1e-6, narrow, wide)
@@ -277,7 +276,7 @@ class Reshaped(Wrapped):
         return torch.where(beyond == 0, point, point + slope * beyond)
 
     def _base_point(self, z: Tensor) -> Tensor:
-        return self._base._quantile(_GAUSSIAN.cdf(z), _GAUSSIAN.cdf(-z))
+        return self._base._quantile(NORMAL.cdf(z), NORMAL.cdf(-z))
 
     def _moments(self) -> tuple[Tensor, Tensor]:
         """Mean and variance, found once.
@@ -334,11 +333,6 @@ def _score_between(below: Tensor, above: Tensor) -> Tensor:
     return torch.where(below <= above, tail, -tail)
 
 
-def _log_ndtr(z: Tensor) -> Tensor:
-    log_p: Tensor = torch.special.log_ndtr(z)
-    return log_p
-
-
 def _log_ndtri(log_p: Tensor) -> Tensor:
     """Φ⁻¹(exp(log_p)) for log_p ≤ log ½: by Newton's method where exp(log_p) underflows."""
     direct: Tensor = torch.special.ndtri(log_p.double().exp())
@@ -348,6 +342,6 @@ def _log_ndtri(log_p: Tensor) -> Tensor:
     target = torch.where(far, log_p, -700.0).double()
     z = -(-2 * target - torch.log(-4 * torch.pi * target)).sqrt()
     for _ in range(3):  # log Φ is nearly a parabola here: each step doubles the digits
-        log_phi = _log_ndtr(z)
-        z = z - (log_phi - target) * torch.exp(log_phi - _GAUSSIAN.log_pdf(z))
+        log_phi = torch.special.log_ndtr(z)
+        z = z - (log_phi - target) * torch.exp(log_phi - NORMAL.log_pdf(z))
     return torch.where(far, z, direct).to(log_p)

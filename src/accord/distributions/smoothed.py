@@ -18,9 +18,7 @@ from accord.distributions.batch import (
 )
 from accord.distributions.crps import BoxedGaussians
 from accord.distributions.distribution import Distribution, Pointwise, Variances
-from accord.distributions.numerical import (
-    mean_and_variance,
-)
+from accord.distributions.numerical import mean_and_variance
 from accord.distributions.wrapped import Wrapped
 
 _BOX_NODES = 6

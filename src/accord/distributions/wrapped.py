@@ -12,7 +12,7 @@ from torch import Tensor
 
 from accord._checks import check_non_negative, check_ordered, check_trailing
 from accord._types import Floats
-from accord.distributions.batch import Generator, TensorMap, Values, abridged
+from accord.distributions.batch import Generator, TensorMap, Values, abridged, rows_of
 from accord.distributions.crps import BoxedGaussians
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
 from accord.distributions.numerical import (
@@ -55,9 +55,9 @@ class Wrapped(Distribution):
 
 
 class SameDensity(Wrapped):
-    """A distribution with the density, cdf, mean and draws of its base; abstract.
+    """A distribution with the density, cdf, moments and draws of its base; abstract.
 
-    What differs is what is known about its variance, or where its quantiles are taken.
+    What differs is which parts of its variance are known, or where its quantiles are taken.
     """
 
     def as_normal(self) -> "Normal | None":
@@ -71,6 +71,15 @@ class SameDensity(Wrapped):
 
     def _mean(self) -> Tensor:
         return self._base._mean()
+
+    def _variances(self) -> Variances:
+        return self._base._variances()
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        return self._base._moments_through(function)
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(_base=self._base._moved(shift, factor))
 
     def _tolerance_variance(self) -> Tensor:
         return self._base._tolerance_variance()
@@ -297,19 +306,17 @@ class Truncated(Wrapped):
             log_mass = flat._mass_inside() if self._mass is None else self._mass.reshape(-1)
             cut = torch.nonzero(log_mass < -_WHOLE).squeeze(-1)
             easy = cut[log_mass[cut] > _ENOUGH_LOG_MASS]
-            if self._numpy and len(easy) and flat._rows(easy)._by_subtraction(mean, variance, easy):
+            some = flat._map(rows_of(easy))
+            if self._numpy and len(easy) and some._by_subtraction(mean, variance, easy):
                 cut = cut[log_mass[cut] <= _ENOUGH_LOG_MASS]
             if len(cut):
                 some_mean, parts = moments_by_quantiles(
-                    flat._rows(cut), lambda y: y, flat._base[cut]
+                    flat._map(rows_of(cut)), lambda y: y, flat._base[cut]
                 )
                 mean[cut] = some_mean.to(mean)
                 variance[cut] = (parts[0] + parts[1] + parts[2]).to(variance)
             self._known = mean.reshape(self.shape), variance.reshape(self.shape)
         return self._known
-
-    def _rows(self, rows: Tensor) -> Self:
-        return self._map(lambda tensor, lead: tensor[(slice(None),) * lead + (rows,)])
 
     def _by_subtraction(self, mean: Tensor, variance: Tensor, rows: Tensor) -> bool:
         """Take from the base's moments what lies beyond the bounds; whether that was possible."""
