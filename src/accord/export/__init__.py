@@ -23,7 +23,6 @@ from accord.export.mixture import (
     by_row,
     heads,
     network_outputs,
-    sigmoid,
 )
 from accord.export.model import (
     Description,
@@ -60,7 +59,6 @@ __all__ = [
     "network_outputs",
     "obstacles_of",
     "read_description",
-    "sigmoid",
     "state",
     "states",
     "write",

@@ -139,6 +139,20 @@ class Graph:
         return f"{letter}{self._count}"
 
 
+def _unary(operation: str) -> Callable[[Value], Value]:
+    return lambda value: value.graph.add(operation, value)
+
+
+def _binary(operation: str, *, swapped: bool = False) -> Callable[[Value, Operand], Value]:
+    """Of a value and another one or a number; ``swapped`` puts the other first."""
+
+    def add(value: Value, other: Operand) -> Value:
+        pair = value, value.graph.real(other)
+        return value.graph.add(operation, *(pair[::-1] if swapped else pair))
+
+    return add
+
+
 @dataclass(frozen=True, eq=False)
 class Value:
     """The result of an operation, an input or a constant; arithmetic adds nodes."""
@@ -149,87 +163,24 @@ class Value:
     # numpy must leave array * value to this class
     __array_ufunc__ = None
 
-    def _with(self, operation: str, other: Operand, *, swapped: bool = False) -> Value:
-        pair = (self, self.graph.real(other))
-        return self.graph.add(operation, *(pair[::-1] if swapped else pair))
-
-    def __add__(self, other: Operand) -> Value:
-        return self._with("Add", other)
-
-    def __radd__(self, other: Operand) -> Value:
-        return self._with("Add", other)
-
-    def __sub__(self, other: Operand) -> Value:
-        return self._with("Sub", other)
-
-    def __rsub__(self, other: Operand) -> Value:
-        return self._with("Sub", other, swapped=True)
-
-    def __mul__(self, other: Operand) -> Value:
-        return self._with("Mul", other)
-
-    def __rmul__(self, other: Operand) -> Value:
-        return self._with("Mul", other)
-
-    def __truediv__(self, other: Operand) -> Value:
-        return self._with("Div", other)
-
-    def __rtruediv__(self, other: Operand) -> Value:
-        return self._with("Div", other, swapped=True)
-
-    def __matmul__(self, other: Value) -> Value:
-        return self.graph.add("MatMul", self, other)
-
-    def __neg__(self) -> Value:
-        return self.graph.add("Neg", self)
-
-    def __lt__(self, other: Operand) -> Value:  # type: ignore[misc]
-        return self._with("Less", other)
-
-    def __le__(self, other: Operand) -> Value:  # type: ignore[misc]
-        return self._with("LessOrEqual", other)
-
-    def __gt__(self, other: Operand) -> Value:  # type: ignore[misc]
-        return self._with("Greater", other)
-
-    def __ge__(self, other: Operand) -> Value:  # type: ignore[misc]
-        return self._with("GreaterOrEqual", other)
-
-    def __and__(self, other: Value) -> Value:
-        return self.graph.add("And", self, other)
+    __add__ = __radd__ = _binary("Add")
+    __sub__, __rsub__ = _binary("Sub"), _binary("Sub", swapped=True)
+    __mul__ = __rmul__ = _binary("Mul")
+    __truediv__, __rtruediv__ = _binary("Div"), _binary("Div", swapped=True)
+    __matmul__ = _binary("MatMul")
+    __lt__, __le__ = _binary("Less"), _binary("LessOrEqual")
+    __gt__, __ge__ = _binary("Greater"), _binary("GreaterOrEqual")
+    __and__ = _binary("And")
+    __neg__, __invert__ = _unary("Neg"), _unary("Not")
+    exp, log, sqrt, abs = _unary("Exp"), _unary("Log"), _unary("Sqrt"), _unary("Abs")
+    floor, sigmoid, is_nan = _unary("Floor"), _unary("Sigmoid"), _unary("IsNaN")
+    at_least, at_most = _binary("Max"), _binary("Min")
 
     def __or__(self, other: Value) -> Value:
         return self.graph.add("Or", self, other)
 
-    def __invert__(self) -> Value:
-        return self.graph.add("Not", self)
-
-    def exp(self) -> Value:
-        return self.graph.add("Exp", self)
-
-    def log(self) -> Value:
-        return self.graph.add("Log", self)
-
-    def sqrt(self) -> Value:
-        return self.graph.add("Sqrt", self)
-
-    def abs(self) -> Value:
-        return self.graph.add("Abs", self)
-
-    def floor(self) -> Value:
-        return self.graph.add("Floor", self)
-
     def square(self) -> Value:
         return self * self
-
-    def at_least(self, low: Operand) -> Value:
-        return self._with("Max", low)
-
-    def at_most(self, high: Operand) -> Value:
-        return self._with("Min", high)
-
-    def is_nan(self) -> Value:
-        return self.graph.add("IsNaN", self)
 
     def where(self, yes: Operand, no: Operand) -> Value:
         """``yes`` where this is true, else ``no``."""

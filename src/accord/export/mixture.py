@@ -52,14 +52,10 @@ def _activated(h: Value, activation: str) -> Value:
         case "tanh":
             return h.graph.add("Tanh", h)
         case "silu":
-            return h * sigmoid(h)
+            return h * h.sigmoid()
         case "gelu":
             return h * NORMAL.both(h)[0]
     raise ValueError(f"activation must be one that the graph knows, got {activation!r}.")
-
-
-def sigmoid(x: Value) -> Value:
-    return x.graph.add("Sigmoid", x)
 
 
 def heads(raw: Value, k: int, *, mean: str, variance: str, floor: float) -> tuple[Value, Value]:
@@ -69,10 +65,10 @@ def heads(raw: Value, k: int, *, mean: str, variance: str, floor: float) -> tupl
     """
     centers, spreads = raw.take(np.arange(k), 2), raw.take(np.arange(k, 2 * k), 2)
     if mean == "sigmoid":
-        centers = sigmoid(centers)
+        centers = centers.sigmoid()
     match variance:
         case "sigmoid":
-            spreads = sigmoid(spreads)
+            spreads = spreads.sigmoid()
         case "softplus":
             spreads = spreads.at_least(0.0) + (1 + (-spreads.abs()).exp()).log()
         case "exp":
