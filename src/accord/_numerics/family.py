@@ -13,7 +13,7 @@ so that only z ≤ 0, the lower tail, needs a formula: each family has its own, 
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -66,16 +66,6 @@ class StandardFamily(ABC):
     @abstractmethod
     def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
         """Independent draws, of the shape, dtype and device of ``like``."""
-
-    def sample(
-        self,
-        shape: Sequence[int],
-        generator: torch.Generator | None = None,
-        *,
-        dtype: torch.dtype = torch.float64,
-    ) -> Tensor:
-        """Independent draws of the given shape, in that dtype."""
-        return self.draws(torch.empty(tuple(shape), dtype=dtype), generator)
 
     def log_cdf(self, z: Tensor) -> Tensor:
         """log F(z), differentiable."""
@@ -207,11 +197,6 @@ def log_mean_cdf(family: StandardFamily, z: Tensor, h: Tensor) -> Tensor:
         return value
     dz, dh = _slopes(family, z.detach(), h.detach(), value)
     return _linearised(_linearised(value, z, dz), h, dh)
-
-
-def log_mean_within(family: StandardFamily, z: Tensor, half: Tensor, window: Tensor) -> Tensor:
-    """log of the mean of F(u + half) − F(u − half) over |u − z| ≤ window."""
-    return log_mean_between(family, z - half, z + half, z, half, window)
 
 
 def log_mean_between(

@@ -22,13 +22,16 @@ Of many intervals, :func:`log_at_least` gives the probability that enough of the
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-from accord._numerics.kernel import HasKernel, Kernel, Partials
+from accord._numerics.kernel import Kernel, Partials
 from accord._numerics.single import Loss, single_loss
+
+if TYPE_CHECKING:
+    from accord._numerics.family import StandardFamily
 
 # Half-width of an interval relative to its centre, below which it counts, not the ends.
 CLOSE = 0.01
@@ -40,7 +43,7 @@ _NEVER = -1e30  # in place of −inf, whose gradients would be NaN
 _SURE = -1e-12  # above this log-probability, a failure is as good as impossible
 
 
-def log_within(family: HasKernel, z: Tensor, h: Tensor, *, density: bool = False) -> Tensor:
+def log_within(family: "StandardFamily", z: Tensor, h: Tensor, *, density: bool = False) -> Tensor:
     """log[F(z + h) − F(z − h)], differentiable in both; where ``density``, less log 2h.
 
     The density form is the log-density at z of the family convolved with Uniform(−h, h); it is
@@ -50,7 +53,7 @@ def log_within(family: HasKernel, z: Tensor, h: Tensor, *, density: bool = False
     return _elementwise(partial(_within, family.kernel, density), z, h)
 
 
-def log_between(family: HasKernel, a: Tensor, b: Tensor, h: Tensor | None = None) -> Tensor:
+def log_between(family: "StandardFamily", a: Tensor, b: Tensor, h: Tensor | None = None) -> Tensor:
     """log[F(b) − F(a)] for a ≤ b, either of which may be infinite; differentiable in all.
 
     ``h`` is (b − a)/2 as known before the bounds were standardised: from bounds that agree in most
@@ -63,7 +66,7 @@ def log_between(family: HasKernel, a: Tensor, b: Tensor, h: Tensor | None = None
 
 
 def agreement_loss(
-    family: HasKernel, mu: Tensor, var: Tensor, t: Tensor, eps: Tensor, *, density: bool
+    family: "StandardFamily", mu: Tensor, var: Tensor, t: Tensor, eps: Tensor, *, density: bool
 ) -> Tensor:
     """−log P(|ŷ − t| ≤ ε) for ŷ of mean μ and variance var > 0; where ``density``, plus log 2ε.
 
@@ -72,13 +75,6 @@ def agreement_loss(
     """
     tensors = torch.broadcast_tensors(mu, var, t, eps)  # type: ignore[no-untyped-call]
     return _elementwise(partial(_agreement, family.kernel, density), *tensors)
-
-
-def log_agreement(
-    family: HasKernel, mu: Tensor, var: Tensor, t: Tensor, eps: Tensor, *, density: bool
-) -> Tensor:
-    """Minus :func:`agreement_loss`."""
-    return -agreement_loss(family, mu, var, t, eps, density=density)
 
 
 class AgreementSlopes(NamedTuple):
@@ -91,7 +87,7 @@ class AgreementSlopes(NamedTuple):
 
 
 def agreement_slopes(
-    family: HasKernel,
+    family: "StandardFamily",
     mu: Tensor,
     var: Tensor,
     t: Tensor,

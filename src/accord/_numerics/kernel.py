@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -122,12 +122,6 @@ class SmoothKernel(Kernel):
         share = torch.exp(logs - value)
         dz, dh = (share * score).sum(0), (share * score * node[:, None]).sum(0)
         return value, dz, dh, 1 + z * dz + h * dh
-
-
-class HasKernel(Protocol):
-    """A family, as far as the primitive is concerned."""
-
-    kernel: Kernel
 
 
 def mirrored(z: Tensor, a: Tensor, b: Tensor) -> tuple[Tensor, Tensor, Tensor]:

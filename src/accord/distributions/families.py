@@ -15,13 +15,12 @@ from accord._numerics import (
     NORMAL,
     UNIFORM,
     StandardFamily,
+    agreement_loss,
     family_with_variance,
-    log_agreement,
     log_between,
     log_cdf,
     log_mean_between,
     log_mean_cdf,
-    log_mean_within,
     log_within,
     student_t,
 )
@@ -150,7 +149,7 @@ class LocationScale(Smoothable):
         variance, *_ = self._variances()
         if bool((variance > _LEAST).all() and (variance < 1 / _LEAST).all()):
             arguments = self._location, variance, value, half_width
-            smoothed = log_agreement(self._family, *arguments, density=True)
+            smoothed = -agreement_loss(self._family, *arguments, density=True)
         else:
             z, h = self._standard(value), half_width / self._scale
             smoothed = log_within(self._family, z, h, density=True) - self._scale.log()
@@ -168,8 +167,9 @@ class LocationScale(Smoothable):
         return tail, density.div_(self._scale)
 
     def _log_mean_within(self, center: Tensor, half_width: Tensor, window: Tensor) -> Tensor:
-        z, s = self._standard(center), self._scale
-        return log_mean_within(self._family, z, half_width / s, window / s)
+        z, half = self._standard(center), half_width / self._scale
+        window = window / self._scale
+        return log_mean_between(self._family, z - half, z + half, z, half, window)
 
     def _log_mean_between(self, lower: Tensor, upper: Tensor, window: Tensor) -> Tensor:
         a, b, s = self._standard(lower), self._standard(upper), self._scale
@@ -184,8 +184,8 @@ class LocationScale(Smoothable):
         return quantile, quantile
 
     def _draw(self, n: int, rng: Generator) -> Tensor:
-        size, generator = (n, *self.shape), torch_generator(rng)
-        noise = self._family.sample(size, generator, dtype=self._location.dtype)
+        like = torch.empty((n, *self.shape), dtype=self._location.dtype)
+        noise = self._family.draws(like, torch_generator(rng))
         return self._location + self._scale * noise.to(self._location.device)
 
     def _standard(self, value: Tensor) -> Tensor:
