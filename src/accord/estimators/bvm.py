@@ -12,18 +12,14 @@ from dataclasses import dataclass
 from typing import Any, Self, Unpack
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from sklearn.utils import check_random_state
 
 from accord._checks import check_choice, sklearn_seed
 from accord._types import Floats
 from accord.distributions import Distribution
 from accord.estimators.agreeing import AgreementRegressor, FitOptions, StatedAgreement
-from accord.estimators.ensemble import (
-    NetworkEnsembleRegressor,
-    TrainingPlan,
-    member_moments,
-)
+from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
 from accord.estimators.tolerance import (
     CHOICES,
     FALLBACK,
@@ -39,12 +35,7 @@ from accord.estimators.tolerance import (
     softened,
 )
 from accord.estimators.trained import Rows, warn_if_useless
-from accord.training import (
-    Scaling,
-    Settings,
-    Task,
-    Trained,
-)
+from accord.training import Scaling, Settings, Task, Trained
 from accord.trust import Growth
 
 
@@ -173,7 +164,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement
         def finish(trained: list[Trained]) -> None:
             scalings = self._scalings(candidate.rows, goes_on)
             self._keep(trained[0], *scalings)
-            if candidate.rule is None or candidate.rule.kernel is not None:
+            if candidate.is_density:
                 warn_if_useless(self.history_, scalings[1].scaled(candidate.rows.y))
             if not goes_on:
                 self._keep_tolerance(candidate)
@@ -237,17 +228,9 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement
         if not len(test):
             return [0.0] * len(rules)  # nothing to distinguish the rules by
         scalings = self._scalings(candidate.rows)
-        mean, std = self._member_moments(trained.parameters, test.x, scalings)
+        mean, std = self._member_moments(self._heads, test.x, trained.parameters, scalings)
         growth = None if candidate.growth is None else candidate.growth(test.x)
         return mean_losses(rules, test, self._members, (mean, std), growth)
-
-    def _member_moments(
-        self, parameters: list[NDArray[Any]], x: Floats, scalings: tuple[Scaling, Scaling]
-    ) -> tuple[Floats, Floats]:
-        """Mean and standard deviation of each member in target units, (M, N, T) each."""
-        return member_moments(
-            parameters, x, self._heads, scalings, activation=self.activation, device=self.device
-        )
 
     def predict_dist_and_growth(self, X: Any) -> tuple[Distribution, Floats]:
         """The predictive distribution of each row, and how far it lies from the training rows.
@@ -267,7 +250,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement
 
     def _predictive(self, X: Floats, growth: Floats | None = None) -> Distribution:
         scalings = self._x_scaling, self._y_scaling
-        mean, std = self._member_moments(self.parameters_, X, scalings)
+        mean, std = self._member_moments(self._heads, X, self.parameters_, scalings)
         if self.predictive == "model" or self.rule_center_.size:
             return self._agreeing(mean, std)
         eps = self._half_width(X, mean, std, growth)

@@ -195,6 +195,29 @@ class NetworkEnsembleRegressor(TrainedRegressor, _Size):
         x = self._x_scaling.scaled(X)
         return raw_outputs(self.parameters_, x, self.activation, self.device, transform)
 
+    def _member_moments(
+        self,
+        heads: Heads,
+        x: Floats,
+        parameters: Sequence[NDArray[Any]],
+        scalings: tuple[Scaling, Scaling],
+    ) -> tuple[Floats, Floats]:
+        """Mean and standard deviation of each member in target units.
+
+        ``scalings`` are those of features and targets.
+
+        **Shape**: x (N, d) → (M, N, T) each.
+        """
+        x_scaling, y_scaling = scalings
+
+        def transform(raw: torch.Tensor) -> torch.Tensor:
+            return torch.cat(heads(raw), -1)
+
+        scaled = x_scaling.scaled(x)
+        outputs = raw_outputs(parameters, scaled, self.activation, self.device, transform)
+        mean, variance = np.split(outputs, 2, axis=-1)
+        return y_scaling.shift + y_scaling.scale * mean, y_scaling.scale * np.sqrt(variance)
+
 
 class PlainEnsembleRegressor(NetworkEnsembleRegressor):
     """An ensemble whose members all minimise one loss on all rows; abstract."""
@@ -206,9 +229,9 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
         The settings that only this estimator has are checked before.
         """
 
-    @abstractmethod
     def _adversarial_step(self, rows: Rows, x_scaling: Scaling) -> torch.Tensor | None:
         """Fast-gradient-sign step per scaled feature, or None for plain training."""
+        return None
 
     def fit(self, X: Any, y: Any, *, sample_weight: ArrayLike | None = None) -> Self:
         """Train on features (N, d) and targets (N,) or (N, T), each row with its weight."""
@@ -246,31 +269,6 @@ class PlainEnsembleRegressor(NetworkEnsembleRegressor):
 
 
 Combine = Literal["mixture", "moments"]
-
-
-def member_moments(
-    parameters: Sequence[NDArray[Any]],
-    x: Floats,
-    heads: Heads,
-    scalings: tuple[Scaling, Scaling],
-    *,
-    activation: Activation,
-    device: str,
-) -> tuple[Floats, Floats]:
-    """Mean and standard deviation of each member in target units.
-
-    ``scalings`` are those of features and targets.
-
-    **Shape**: x (N, d) → (M, N, T) each.
-    """
-    x_scaling, y_scaling = scalings
-
-    def transform(raw: torch.Tensor) -> torch.Tensor:
-        return torch.cat(heads(raw), -1)
-
-    outputs = raw_outputs(parameters, x_scaling.scaled(x), activation, device, transform)
-    mean, variance = np.split(outputs, 2, axis=-1)
-    return y_scaling.shift + y_scaling.scale * mean, y_scaling.scale * np.sqrt(variance)
 
 
 def ensemble_distribution(

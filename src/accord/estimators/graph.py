@@ -54,8 +54,7 @@ def _several_targets(model: NetworkEnsembleRegressor) -> list[str]:
 
 @states(DeepEnsembleRegressor, obstacles=_several_targets)
 def state_deep_ensemble(model: DeepEnsembleRegressor, x: Value) -> GraphAnswer:
-    form = Heads(model.mean_head, model.variance_head, model.variance_floor)
-    mean, std = _moments(model, form, x)
+    mean, std = _moments(model, model._heads, x)
     return _answer(NORMAL, mean, std, model.combine, len(model.parameters_[0]))
 
 
@@ -68,8 +67,7 @@ def _bvm_obstacles(model: BVMRegressor) -> list[str]:
 
 @states(BVMRegressor, obstacles=_bvm_obstacles)
 def state_bvm(model: BVMRegressor, x: Value) -> GraphAnswer:
-    form = Heads(model.mean_head, model.variance_head, model.variance_floor)
-    mean, std = _moments(model, form, x)
+    mean, std = _moments(model, model._heads, x)
     curve, members = curve_of(model.family, model.df), len(model.parameters_[0])
     eps = None
     if model.predictive == "smoothed":

@@ -13,13 +13,7 @@ from accord._types import Floats
 from accord.distributions import Distribution, Mixture, Normal
 from accord.estimators.ensemble import NetworkEnsembleRegressor, TrainingPlan
 from accord.estimators.trained import Rows, TargetScaling
-from accord.training import (
-    Scaling,
-    SquaredError,
-    Task,
-    Trained,
-    raw_outputs,
-)
+from accord.training import Scaling, SquaredError, Task, Trained, raw_outputs
 
 # Weights of thinned networks held at a time while predicting.
 _CHUNK_VALUES = 2**23

@@ -127,7 +127,7 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor, StatedAgreement):
         self._keep(trained, y_scaling)
         self._keep_tolerance(candidate)
         self._keep_learnt_tolerance(trained)
-        if candidate.rule is None or candidate.rule.kernel is not None:
+        if candidate.is_density:
             warn_if_useless(self.history_, y_scaling.scaled(rows.y))
         return self
 

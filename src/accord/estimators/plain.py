@@ -12,12 +12,7 @@ from torch.nn.functional import softplus
 from accord._checks import check_choice, check_count, check_non_negative, check_positive
 from accord._types import Floats
 from accord.distributions import Decomposed, Distribution, Mixture, Normal, VaryingStudentT
-from accord.estimators.ensemble import (
-    Combine,
-    PlainEnsembleRegressor,
-    ensemble_distribution,
-    member_moments,
-)
+from accord.estimators.ensemble import Combine, PlainEnsembleRegressor, ensemble_distribution
 from accord.estimators.trained import Rows, TargetScaling
 from accord.training import (
     VARIANCE_FLOOR,
@@ -89,14 +84,8 @@ class DeepEnsembleRegressor(PlainEnsembleRegressor):
         return torch.as_tensor(self.adversarial_step * np.ptp(rows.x, axis=0) / x_scaling.scale)
 
     def _predictive(self, X: Floats) -> Distribution:
-        mean, std = member_moments(
-            self.parameters_,
-            X,
-            self._heads,
-            (self._x_scaling, self._y_scaling),
-            activation=self.activation,
-            device=self.device,
-        )
+        scalings = self._x_scaling, self._y_scaling
+        mean, std = self._member_moments(self._heads, X, self.parameters_, scalings)
         members = Normal(self._shaped(mean), self._shaped(std))
         return ensemble_distribution(members, combine=self.combine)
 
@@ -136,9 +125,6 @@ class MSEEnsembleRegressor(PlainEnsembleRegressor):
     @property
     def _loss(self) -> SquaredError:
         return SquaredError(self.mean_head)
-
-    def _adversarial_step(self, rows: Rows, x_scaling: Scaling) -> None:
-        return None
 
     def _predictive(self, X: Floats) -> Distribution:
         outputs = self._outputs(X, self._loss.mean)
@@ -238,9 +224,6 @@ class EvidentialRegressor(PlainEnsembleRegressor):
         check_choice("uncertainty", self.uncertainty, ("corrected", "original"))
         check_non_negative("penalty", self.penalty, remedy="Use 0 for the likelihood alone.")
         return ByAutograd(self._loss), self._loss.outputs_per_target
-
-    def _adversarial_step(self, rows: Rows, x_scaling: Scaling) -> None:
-        return None
 
     def _predictive(self, X: Floats) -> Distribution:
         evidence = self._loss.evidence(torch.as_tensor(self._outputs(X)))

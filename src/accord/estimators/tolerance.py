@@ -244,6 +244,11 @@ class PlannedEnsemble:
     rule: TrainingRule | None = None  # in place of the tolerance
 
     @property
+    def is_density(self) -> bool:
+        """Whether the loss is that of a density of the targets; a rule may imply none."""
+        return self.rule is None or self.rule.kernel is not None
+
+    @property
     def target_range(self) -> Floats:
         """(T,) range of the targets, 1 where they are constant."""
         return Scaling.range(self.rows.y).scale if self.kept_range is None else self.kept_range
