@@ -47,6 +47,8 @@ class Calibrator(BaseEstimator, ABC):  # type: ignore[misc]
     errors on them are too small.
     """
 
+    n_outputs_: int
+
     @abstractmethod
     def fit(self, dist: Distribution, y: ArrayLike) -> Self:
         """Learn from predictions ``dist`` for held-out rows and their targets ``y``.
@@ -84,14 +86,14 @@ def moments_of(dist: Distribution) -> tuple[Floats, Floats]:
     return mean, std
 
 
-def checked_outputs(calibrator: Calibrator, dist: Distribution, n_outputs: str) -> None:
+def checked_outputs(calibrator: Calibrator, dist: Distribution) -> None:
     """Refuse predictions of another number of outputs than ``calibrator`` was fitted on."""
-    check_is_fitted(calibrator, n_outputs)
+    check_is_fitted(calibrator, "n_outputs_")
     check_is_distribution(dist)
-    fitted = getattr(calibrator, n_outputs)
-    if output_count(dist) != fitted:
+    n_outputs = dist.shape[1] if len(dist.shape) == 2 else 1
+    if n_outputs != calibrator.n_outputs_:
         raise ValueError(
-            f"dist must have {fitted} outputs, as in fit, got {output_count(dist)}. "
+            f"dist must have {calibrator.n_outputs_} outputs, as in fit, got {n_outputs}. "
             "Calibrate and predict the same outputs."
         )
 
@@ -107,11 +109,6 @@ def check_is_distribution(dist: Any) -> None:
         raise ValueError(
             f"dist must have shape (N,) or (N, K), got {dist.shape}. Select the rows to calibrate."
         )
-
-
-def output_count(dist: Distribution) -> int:
-    """Number of outputs: 1 for shape (N,), K for shape (N, K)."""
-    return dist.shape[1] if len(dist.shape) == 2 else 1
 
 
 class VarianceScaling(Calibrator):
@@ -154,7 +151,7 @@ class VarianceScaling(Calibrator):
 
         **Shape**: (N,), or (N, K) for K outputs.
         """
-        checked_outputs(self, dist, "n_outputs_")
+        checked_outputs(self, dist)
         return dist.rescaled(self.factor_)
 
 
@@ -228,7 +225,7 @@ class IsotonicCalibration(Calibrator):
 
         **Shape**: (N,), or (N, K) for K outputs.
         """
-        checked_outputs(self, dist, "n_outputs_")
+        checked_outputs(self, dist)
         pairs = zip(self.knots_, self.values_, strict=True)
         return Reshaped(dist, [MonotoneCurve(knots, values) for knots, values in pairs])
 
@@ -301,7 +298,7 @@ class ExtraLayers(Calibrator):
 
         **Shape**: (N,), or (N, K) for K outputs.
         """
-        checked_outputs(self, dist, "n_outputs_")
+        checked_outputs(self, dist)
         inputs = self._standardised(_features(dist))
         shift, log_factor = _outputs(inputs, [torch.from_numpy(p) for p in self.parameters_])
         shift, factor = (out.reshape(dist.shape) for out in (shift, log_factor.exp()))

@@ -82,7 +82,7 @@ class Conformal(Calibrator):
 
         **Shape**: (N,), or (N, K) for K outputs; weight (N,).
         """
-        checked_outputs(self, dist, "n_outputs_")
+        checked_outputs(self, dist)
         if (weight is not None) != self.weighted_:
             raise ValueError(
                 f"weight must be given on call exactly if it was given in fit, got "

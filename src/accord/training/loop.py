@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate, pairwise
 from typing import Any
 
 import numpy as np
@@ -29,6 +30,12 @@ from accord.training.tasks import (
     Task,
     Trained,
 )
+
+
+def members_of(tasks: Sequence[Task]) -> list[slice]:
+    """Where each task's members are in the stack."""
+    ends = accumulate((len(task.seeds) for task in tasks), initial=0)
+    return [slice(start, stop) for start, stop in pairwise(ends)]
 
 
 class EarlyStopping:
@@ -55,12 +62,11 @@ class EarlyStopping:
         """A watcher if ``settings`` ask for one, else None."""
         if settings.patience is None:
             return None
-        held_out, start = [], 0
-        for task in tasks:
+        held_out = []
+        for task, members in zip(tasks, members_of(tasks), strict=True):
             if task.held_out is None:
                 raise ValueError("early stopping needs held-out rows for every task, got none.")
-            held_out.append((slice(start, start + len(task.seeds)), task.held_out))
-            start += len(task.seeds)
+            held_out.append((members, task.held_out))
         return EarlyStopping(stack, held_out, objective, settings.patience)
 
     @property
@@ -141,10 +147,7 @@ class Loop:
         self.stopping = EarlyStopping.of(self.stack, tasks, self.objective, settings)
 
     def _continue_from_initial(self) -> None:
-        start = 0
-        for task in self.tasks:
-            members = slice(start, start + len(task.seeds))
-            start = members.stop
+        for task, members in zip(self.tasks, members_of(self.tasks), strict=True):
             if task.extra:
                 self.stack.extra[members] = torch.tensor(task.extra, dtype=self.settings.dtype)
             if task.initial is not None:
@@ -162,7 +165,7 @@ class Loop:
         started = time.monotonic()
         try:
             for epoch in range(len(self.history), self.settings.epochs):
-                self.optimizer.set_rate(_rate(self.settings, epoch))
+                self.optimizer.rate = _rate(self.settings, epoch)
                 self.history.append(self._epoch(epoch))
                 if self.listener is not None:
                     loss = float(self.history[-1].nanmean())
@@ -296,12 +299,7 @@ class Loop:
 
     def results(self) -> list[Trained]:
         """What each task's members have become."""
-        results, start = [], 0
-        for task in self.tasks:
-            members = slice(start, start + len(task.seeds))
-            start = members.stop
-            results.append(self._result(members))
-        return results
+        return [self._result(members) for members in members_of(self.tasks)]
 
     def _result(self, members: slice) -> Trained:
         n_members = members.stop - members.start

@@ -335,9 +335,6 @@ class FusedAdam:
             weights, extra = [b[:end] for b in buffers], [b[end:] for b in buffers]
             self.parts = [(weights, settings.weight_decay), (extra, 0.0)]
 
-    def set_rate(self, rate: float) -> None:
-        self.rate = rate
-
     def step(self) -> None:
         if self.clip_norm is not None:
             self._clip(self.clip_norm)
