@@ -5,7 +5,18 @@ networks are stated here, and the parts of a model beside their classes, in ``gr
 package (``graph`` has the table of them). ``model`` puts them together.
 """
 
-from accord.export.curves import NORMAL, Curve, StudentCurve, curve_of
+from accord.export.curves import (
+    NORMAL,
+    Curve,
+    CurveGroup,
+    MixtureGraph,
+    StudentCurve,
+    affine,
+    by_row,
+    curve_of,
+    heads,
+    network_outputs,
+)
 from accord.export.graph import (
     Array,
     Graph,
@@ -15,14 +26,6 @@ from accord.export.graph import (
     obstacles_of,
     state,
     states,
-)
-from accord.export.mixture import (
-    CurveGroup,
-    MixtureGraph,
-    affine,
-    by_row,
-    heads,
-    network_outputs,
 )
 from accord.export.model import (
     Description,

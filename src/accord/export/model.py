@@ -14,8 +14,8 @@ from accord._files import write_whole
 from accord._types import Floats
 from accord._version import __version__
 from accord._wording import byte_size
+from accord.export.curves import MixtureGraph
 from accord.export.graph import Array, Body, Graph, Node, Value, joined, state
-from accord.export.mixture import MixtureGraph
 
 # The oldest set of operations that has all of them in float64; TreeEnsemble came with the second.
 OPSET, ML_OPSET = 18, 5

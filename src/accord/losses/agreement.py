@@ -8,7 +8,6 @@ from torch import Tensor, nn
 from accord._checks import (
     check_finite,
     check_floating,
-    check_non_negative,
     check_not_empty,
     check_same_shape,
 )
@@ -40,7 +39,8 @@ from accord.agreement import (
     side_of,
 )
 from accord.distributions import Distribution, of_family
-from accord.losses.inputs import (
+from accord.losses.likelihoods import (
+    Loss,
     Reduction,
     check_reduction,
     prepared,
@@ -52,7 +52,7 @@ _MOST_MISSED = 0.01  # of the probability of agreement: an error of 0.01 in the 
 
 
 @final
-class AgreementLoss(nn.Module):
+class AgreementLoss(Loss):
     """−log P(A): how improbable it is that the prediction agrees with the target under a rule.
 
     A rule that allows intervals of ŷ has the closed form P(A) = Σ_k [F(upper_k) − F(lower_k)], F
@@ -107,12 +107,9 @@ class AgreementLoss(nn.Module):
         eps: float = 1e-6,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        check_non_negative("eps", eps)
+        super().__init__(eps=eps, reduction=reduction)
         self.rule = Rule.of(rule)
-        self.family = family_with_variance(family, df)
-        self.df, self.eps, self.reduction = df, eps, reduction
+        self.family, self.df = family_with_variance(family, df), df
         self.error = 0.0
 
     def forward(

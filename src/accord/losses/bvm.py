@@ -24,7 +24,8 @@ from accord._numerics import (
     family_with_variance,
 )
 from accord.agreement import Exact, Predicate, Rule
-from accord.losses.inputs import (
+from accord.losses.likelihoods import (
+    Loss,
     Reduction,
     any_outside,
     check_reduction,
@@ -64,7 +65,7 @@ def bvm_loss(
 
 
 @final
-class BVMLoss(nn.Module):
+class BVMLoss(Loss):
     """−log P(|ŷ − t| ≤ ε): how improbable it is that the prediction agrees with the target.
 
     ŷ has the predicted mean and variance, in a chosen family. For the normal one,
@@ -128,11 +129,8 @@ class BVMLoss(nn.Module):
         eps: float = 1e-6,
         reduction: Reduction = "mean",
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        check_non_negative("eps", eps)
-        self.family = family_with_variance(family, df)
-        self.density, self.eps, self.reduction = density, eps, reduction
+        super().__init__(eps=eps, reduction=reduction)
+        self.family, self.density = family_with_variance(family, df), density
         _check_tolerance(tolerance)
         self._set_tolerance(tolerance, learn_tolerance)
 

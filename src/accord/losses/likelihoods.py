@@ -1,11 +1,14 @@
-"""The losses that BVM is compared with: squared error and negative log-likelihoods."""
+"""What all losses share, and those that BVM is compared with: squared error and likelihoods."""
 
-from typing import final
+import math
+from typing import Literal, NamedTuple, final, get_args
 
 import torch
 from torch import Tensor, nn
 
 from accord._checks import (
+    check_choice,
+    check_finite,
     check_floating,
     check_non_negative,
     check_not_empty,
@@ -13,7 +16,102 @@ from accord._checks import (
     check_same_shape,
 )
 from accord._numerics import gaussian_nll
-from accord.losses.inputs import Reduction, check_reduction, prepared, reduced, with_noise
+
+Reduction = Literal["none", "mean", "sum"]
+
+
+class Prepared(NamedTuple):
+    """Mean, variance and target of one dtype; the variance fits the others' shape."""
+
+    mu: Tensor
+    var: Tensor
+    target: Tensor
+
+
+def prepared(input: Tensor, target: Tensor, var: Tensor | float, *, floor: float) -> Prepared:
+    """The inputs, checked; variances below the floor count as the floor, as in torch.
+
+    Their gradient is that at the floor, so that a collapsed variance can recover.
+    """
+    _check_pair(input, target)
+    dtype = torch.promote_types(input.dtype, target.dtype)
+    spread = fitted("var", var, input, dtype)
+    if any_outside(spread, floor, math.inf):
+        check_non_negative("var", spread, remedy="Send it through softplus or exp.")
+        check_finite("var", spread)
+        spread = spread + (spread.detach().clamp(min=floor) - spread.detach())
+    return Prepared(input.to(dtype), spread, target.to(dtype))
+
+
+def _check_pair(input: Tensor, target: Tensor) -> None:
+    check_floating("input", input)
+    check_floating("target", target)
+    check_same_shape(input=input, target=target)
+    check_not_empty("input", input)
+
+
+def fitted(name: str, value: Tensor | float, input: Tensor, dtype: torch.dtype) -> Tensor:
+    """A number, or a tensor with the sizes of the input or 1 in their place, in that dtype."""
+    if not isinstance(value, Tensor):
+        return torch.as_tensor(value, dtype=dtype, device=input.device)
+    check_floating(name, value)
+    fits = value.ndim == input.ndim and all(
+        size in (1, full) for size, full in zip(value.shape, input.shape, strict=True)
+    )
+    if value.ndim and not fits:
+        raise ValueError(
+            f"{name} must be a number or have the shape {tuple(input.shape)} of input, 1 where it "
+            f"does not vary, got {tuple(value.shape)}. Reshape it, for instance with unsqueeze(-1)."
+        )
+    return value.to(input.device, dtype)
+
+
+def with_noise(var: Tensor, target_std: Tensor | float | None, input: Tensor) -> Tensor:
+    """The variance of ŷ − y when the target is itself measured with a Gaussian error."""
+    if target_std is None:
+        return var
+    std = fitted("target_std", target_std, input, var.dtype)
+    if any_outside(std, 0.0, math.inf):
+        check_non_negative("target_std", std, remedy="Use 0 for targets without error.")
+        check_finite("target_std", std)
+    return var + std.square()
+
+
+def any_outside(value: Tensor, least: float, most: float) -> bool:
+    """Whether an element is NaN or not in [least, most), or out of sight (under ``vmap``)."""
+    if torch._C._functorch.is_functorch_wrapped_tensor(value):
+        return True
+    lowest, highest = torch.aminmax(value.detach())
+    return not (lowest.item() >= least and highest.item() < most)
+
+
+def check_reduction(reduction: str) -> None:
+    check_choice("reduction", reduction, get_args(Reduction))
+
+
+def reduced(loss: Tensor, reduction: Reduction) -> Tensor:
+    match reduction:
+        case "mean":
+            if loss.dtype == torch.float16:  # whose sum of some thousand rows overflows
+                return (loss.sum(dtype=torch.float32) / loss.numel()).to(loss.dtype)
+            return loss.sum() / loss.numel()  # whose gradient takes no memory, unlike mean's
+        case "sum":
+            return loss.sum()
+        case _:
+            return loss
+
+
+class Loss(nn.Module):
+    """A loss of a predicted mean and variance; abstract.
+
+    Variances below ``eps`` count as ``eps``, as in torch.
+    """
+
+    def __init__(self, *, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
+        super().__init__()
+        check_reduction(reduction)
+        check_non_negative("eps", eps)
+        self.eps, self.reduction = eps, reduction
 
 
 @final
@@ -36,15 +134,12 @@ class MSELoss(nn.Module):
         self.reduction = reduction
 
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float | None = None) -> Tensor:
-        check_floating("input", input)
-        check_floating("target", target)
-        check_same_shape(input=input, target=target)
-        check_not_empty("input", input)
+        _check_pair(input, target)
         return reduced((target - input).square(), self.reduction)
 
 
 @final
-class GaussianNLLLoss(nn.Module):
+class GaussianNLLLoss(Loss):
     """−log N(t; μ, σ²) = ½[log 2πσ² + (t − μ)²/σ²].
 
     Unlike torch's, it always has the constant ½ log 2π, and so is a likelihood.
@@ -61,12 +156,6 @@ class GaussianNLLLoss(nn.Module):
         True
     """
 
-    def __init__(self, *, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
-        super().__init__()
-        check_reduction(reduction)
-        check_non_negative("eps", eps)
-        self.eps, self.reduction = eps, reduction
-
     def forward(
         self,
         input: Tensor,
@@ -82,7 +171,7 @@ class GaussianNLLLoss(nn.Module):
 
 
 @final
-class LaplaceNLLLoss(nn.Module):
+class LaplaceNLLLoss(Loss):
     """−log of the Laplace density, log 2b + |t − μ|/b, with b = √(var/2) from the variance.
 
     Args:
@@ -96,12 +185,6 @@ class LaplaceNLLLoss(nn.Module):
         tensor(1.6931)
     """
 
-    def __init__(self, *, eps: float = 1e-6, reduction: Reduction = "mean") -> None:
-        super().__init__()
-        check_reduction(reduction)
-        check_non_negative("eps", eps)
-        self.eps, self.reduction = eps, reduction
-
     def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
         mu, variance, t = prepared(input, target, var, floor=self.eps)
         scale = torch.sqrt(variance / 2)
@@ -109,7 +192,7 @@ class LaplaceNLLLoss(nn.Module):
 
 
 @final
-class BetaNLLLoss(nn.Module):
+class BetaNLLLoss(Loss):
     """σ^{2β} −log N(t; μ, σ²), the weight taken as a constant (Seitzer et al., 2022).
 
     β = 0 is the Gaussian likelihood, β = 1 gives the mean the gradient of squared error.
@@ -131,11 +214,9 @@ class BetaNLLLoss(nn.Module):
     def __init__(
         self, beta: float = 0.5, *, eps: float = 1e-6, reduction: Reduction = "mean"
     ) -> None:
-        super().__init__()
-        check_reduction(reduction)
-        check_non_negative("eps", eps)
+        super().__init__(eps=eps, reduction=reduction)
         check_probability("beta", beta, remedy="Use 0.5, between likelihood and squared error.")
-        self.beta, self.eps, self.reduction = beta, eps, reduction
+        self.beta = beta
 
     def forward(
         self,
