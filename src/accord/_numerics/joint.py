@@ -283,43 +283,36 @@ def log_normal_density(shift: Tensor, cholesky: Tensor) -> Tensor:
     return -0.5 * squares - log_scales - shift.shape[-1] * _LOG_ROOT_2PI
 
 
-def log_normal_in_any(
-    regions: Sequence[Region], shift: Tensor, cholesky: Tensor, points: Points
-) -> Tensor:
-    """log P(m + L z in one of the disjoint regions), as `log_normal_in` gives it for each.
-
-    **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S).
-    """
-    if len(regions) == 1:
-        return log_normal_in(regions[0], shift, cholesky, points)
-    logs = [log_normal_in(region, shift, cholesky, points) for region in regions]
-    none = torch.full(shift.shape[:-1], -torch.inf, dtype=torch.float64, device=shift.device)
-    return log_sum(torch.stack([none, *logs]))
-
-
 Agrees = Callable[[Tensor], Tensor]
 """Whether errors agree, for those of each point and row: (K, *S, D) → (K, *S)."""
 
 
-def log_normal_where(
-    agrees: Agrees,
+def log_normal_in_any(
     regions: Sequence[Region],
     shift: Tensor,
     cholesky: Tensor,
     *,
+    agrees: Agrees | None = None,
     coarse: bool = False,
 ) -> Tensor:
-    """log P(m + L z in one of the disjoint regions and agrees), by asking at points of nets.
+    """log P(m + L z in one of the disjoint regions, and ``agrees``), differentiable, in float64.
 
-    Most of them are in the first region, which should be a small one around most of what agrees;
-    the others see to it that nothing is left out. In float64, differentiable by m and L.
+    A function is asked at points of nets. Most of them are in the first region, which should be a
+    small one around most of what agrees; the others see to it that nothing is left out. ``coarse``
+    takes fewer points, which shows how exact the others are.
 
     **Shape**: shift (*S, D), cholesky (*S, D, D) → (*S).
     """
+    d = shift.shape[-1]
+    if agrees is None:
+        points = training_points(d, coarse=coarse)
+        logs = [log_normal_in(region, shift, cholesky, points) for region in regions]
+        none = torch.full(shift.shape[:-1], -torch.inf, dtype=torch.float64, device=shift.device)
+        return logs[0] if len(logs) == 1 else log_sum(torch.stack([none, *logs]))
     logs = []
     for k, region in enumerate(regions):
         n_points = _ASKED[min(k, 1)] // (2 if coarse else 1)
-        points = _sobol(shift.shape[-1] + 1, n_points)  # with a coordinate for the last output
+        points = _sobol(d + 1, n_points)  # with a coordinate for the last output
         logs.append(_log_by_group(region, shift, cholesky, points, agrees))
     return log_sum(torch.cat(logs)) - math.log(SHIFTS)
 

@@ -241,7 +241,8 @@ def log_overall_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Re
     if isinstance(pair.model, Known) and isinstance(pair.data, Known):
         holds = rule(pair.model.values, pair.data.values)
         return np.where(holds, 0.0, -np.inf), np.zeros(()), "closed form"
-    if method != "monte carlo" and not _any_draws(pair):
+    drawn = isinstance(pair.model, Sampled) or isinstance(pair.data, Sampled)
+    if method != "monte carlo" and not drawn:
         exact = rule._log_exact(pair, options)
         if exact is not None:
             return exact
@@ -251,10 +252,6 @@ def log_overall_agreement(pair: Pair, rule: DatasetRule, options: Options) -> Re
     share = np.asarray(held / total)
     with np.errstate(divide="ignore"):
         return np.log(share), binomial_error(share, effective), "monte carlo"
-
-
-def _any_draws(pair: Pair) -> bool:
-    return isinstance(pair.model, Sampled) or isinstance(pair.data, Sampled)
 
 
 def _normal_moments(side: Side) -> tuple[Tensor, Tensor] | None:

@@ -6,7 +6,7 @@ rule keeps the closed form of its parts: P(A) = Σ_k [F(upper_k) − F(lower_k)]
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import torch
@@ -150,13 +150,14 @@ class Intervals:
         """
         for lower, upper in zip(self.lower, self.upper, strict=True):
             filled = upper > lower
-            if not bool(filled.any()):
-                continue
-            finite = (lower.isfinite() & upper.isfinite())[filled]
-            ends: Ends = "finite" if finite.all() else "either" if finite.any() else "infinite"
-            yield Intervals(
-                self.origin, lower[None], upper[None], anchored=self.anchored, ends=ends
-            )
+            if bool(filled.any()):
+                part = replace(self, lower=lower[None], upper=upper[None])
+                yield replace(part, ends=part.ends_of(filled[None]))
+
+    def ends_of(self, filled: Tensor) -> Ends:
+        """Which ends some of the intervals have, by their values; ``filled`` says which."""
+        finite = (self.lower.isfinite() & self.upper.isfinite())[filled]
+        return "finite" if finite.all() else "either" if finite.any() else "infinite"
 
 
 def _log_inside(

@@ -70,7 +70,7 @@ class JointSmoothed(JointDistribution):
         sizes, weights = shells(self.n_outputs)
         shares = torch.from_numpy(sizes).to(self._half)
         half = shares.view(-1, *(1 for _ in self._half.shape)) * self._half
-        copies = _repeated(normal, len(weights))
+        copies = normal._map(lambda tensor, _: tensor.expand(len(weights), *tensor.shape))
         return Mixture(Smoothed(copies, self._answer(half)), weights, spread="noise")
 
     @property
@@ -154,11 +154,6 @@ def shells(n_outputs: int) -> tuple[Floats, Floats]:
         return np.ones(1), np.ones(1)
     nodes, weights = roots_jacobi(_SHELLS, (n_outputs - 3) / 2, 0.5)
     return np.sqrt((1 + nodes) / 2), weights / weights.sum()
-
-
-def _repeated(normal: Distribution, n: int) -> Distribution:
-    """The same distribution n times along a new leading axis."""
-    return normal._map(lambda tensor, _: tensor.expand(n, *tensor.shape))
 
 
 @final

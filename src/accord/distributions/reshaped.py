@@ -218,7 +218,8 @@ class Reshaped(Wrapped):
         z = _score_at(self._base, value)
         # Where the base has no density, neither has its reshaped form.
         z = z.clamp(-1e8, 1e8)
-        w, log_slope = self._apply(z), self._log_slope(z)
+        log_slope = self._by_column([curve.log_slope(z) for curve in self._curves])
+        w = self._apply(z)
         change = NORMAL.log_pdf(w) - NORMAL.log_pdf(z) + log_slope
         return self._base._log_prob(value) + change
 
@@ -253,9 +254,6 @@ class Reshaped(Wrapped):
 
     def _apply(self, z: Tensor) -> Tensor:
         return self._by_column([curve(z) for curve in self._curves])
-
-    def _log_slope(self, z: Tensor) -> Tensor:
-        return self._by_column([curve.log_slope(z) for curve in self._curves])
 
     def _by_column(self, answers: list[Tensor]) -> Tensor:
         chosen = answers[0]

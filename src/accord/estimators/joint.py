@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Self, final, get_args, overload
 
 import numpy as np
@@ -16,9 +17,7 @@ from accord._numerics import (
     Region,
     log_normal_density,
     log_normal_in_any,
-    log_normal_where,
     normal_probability,
-    training_points,
 )
 from accord._types import Floats
 from accord.agreement import (
@@ -92,7 +91,7 @@ class JointLoss:
     """−log P(ŷ − t agrees with the row) for jointly normal ŷ; exact agreement is NLL.
 
     The errors that agree are those of disjoint regions, whose numbers stand in a column. Where a
-    rule has to be asked, ``agrees`` is given errors (K, M, B, D) and the columns, and the regions
+    rule has to be asked, ``agrees`` is given the columns and errors (K, M, B, D), and the regions
     say where most of the agreement is.
 
     Columns: ``target`` (M, B, D); unless agreement is exact, ``regions`` (M, B, …), the tensors of
@@ -106,7 +105,7 @@ class JointLoss:
 
     heads: JointHeads
     regions: tuple[Region, ...] = ()
-    agrees: Callable[[Tensor, Columns], Tensor] | None = None
+    agrees: Callable[[Columns, Tensor], Tensor] | None = None
 
     def __call__(self, raw: Tensor, columns: Columns) -> Tensor:
         mean, cholesky = self.heads(raw)
@@ -133,13 +132,8 @@ class JointLoss:
         side_by_side = columns["regions"].double()
         numbers = iter(side_by_side.chunk(side_by_side.shape[-1] // n_outputs, -1))
         regions = [region.map(lambda _: next(numbers)) for region in self.regions]
-        ask = self.agrees
-        if ask is None:
-            points = training_points(n_outputs, coarse=coarse)
-            return log_normal_in_any(regions, shift, cholesky, points)
-        return log_normal_where(
-            lambda errors: ask(errors, columns), regions, shift, cholesky, coarse=coarse
-        )
+        asked = None if self.agrees is None else partial(self.agrees, columns)
+        return log_normal_in_any(regions, shift, cholesky, agrees=asked, coarse=coarse)
 
 
 class _Kernel(NamedTuple):
@@ -403,7 +397,7 @@ def _kernel_of(rule: JointRule, n_targets: int) -> _Kernel | None:
     return None
 
 
-def _asking(allowed: Agreeing, scaling: Scaling) -> Callable[[Tensor, Columns], Tensor] | None:
+def _asking(allowed: Agreeing, scaling: Scaling) -> Callable[[Columns, Tensor], Tensor] | None:
     """How a rule is asked about scaled errors; None where the regions say it all."""
     rule = allowed.asked
     if rule is None:
@@ -414,7 +408,7 @@ def _asking(allowed: Agreeing, scaling: Scaling) -> Callable[[Tensor, Columns], 
             f"{rule!r}. Use the same numbers for all rows."
         )
 
-    def agrees(errors: Tensor, columns: Columns) -> Tensor:
+    def agrees(columns: Columns, errors: Tensor) -> Tensor:
         y = scaling.shift + scaling.scale * to_floats(columns["target"])
         return torch.from_numpy(rule(y + scaling.scale * errors.numpy(), y))
 

@@ -110,9 +110,7 @@ class TrainingRule:
         if self.accepted is None:
             return "finite"
         steps = self.accepted.intervals
-        filled = steps.lower <= steps.upper
-        finite = (steps.lower.isfinite() & steps.upper.isfinite())[filled]
-        return "finite" if finite.all() else "either" if finite.any() else "infinite"
+        return steps.ends_of(steps.lower <= steps.upper)
 
     @property
     def error(self) -> float:

@@ -16,8 +16,6 @@ from accord._numerics import (
     family_with_variance,
     log_at_least,
     log_normal_in_any,
-    log_normal_where,
-    training_points,
 )
 from accord.agreement import (
     Acceptance,
@@ -367,13 +365,12 @@ def _log_probability(
 ) -> Tensor:
     regions, rule = allowed
     if rule is None:
-        points = training_points(y.shape[-1], coarse=coarse)
-        return log_normal_in_any(regions, shift, cholesky, points)
+        return log_normal_in_any(regions, shift, cholesky, coarse=coarse)
 
     def agrees(errors: Tensor) -> Tensor:
         return torch.from_numpy(rule((y + errors).cpu(), y.cpu())).to(y.device)
 
-    return log_normal_where(agrees, regions, shift, cholesky, coarse=coarse)
+    return log_normal_in_any(regions, shift, cholesky, agrees=agrees, coarse=coarse)
 
 
 def _check_outputs(input: Tensor, target: Tensor, cholesky: Tensor) -> None:
