@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from export_running import answers
 
-from accord.export import Graph, Value, write
+from accord.export import Graph, Value, content
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def values_of(tmp_path: Path) -> Callable[..., list[np.ndarray]]:
         found = found if isinstance(found, tuple | list) else [found]
         for number, (value, width) in enumerate(zip(found, widths, strict=False)):
             graph.output(f"y{number}", value, np.float64, width=width)
-        write(graph, tmp_path / "graph.onnx", metadata={})
+        (tmp_path / "graph.onnx").write_bytes(content(graph, {}))
         return list(answers(tmp_path / "graph.onnx", {"x": x}).values())
 
     return run

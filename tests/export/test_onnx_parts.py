@@ -6,7 +6,7 @@ import pytest
 from export_running import answers
 
 from accord.distributions import Normal, RankCalibrated
-from accord.export import Graph, state, write
+from accord.export import Graph, content, state
 from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.encoding import FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcessModel
@@ -155,7 +155,7 @@ def test_features_of_a_table(tmp_path) -> None:
     graph = Graph()
     features = state(encoder, TableInputs.of(graph, data.schema))
     graph.output("features", features, np.float64, width=len(encoder.kept_))
-    write(graph, tmp_path / "t.onnx", metadata={})
+    (tmp_path / "t.onnx").write_bytes(content(graph, {}))
     source = read_table(new)
     found = answers(tmp_path / "t.onnx", input_arrays(source.data, data.schema))["features"]
     conformed = conform(source.data, data.schema, source=source.name)

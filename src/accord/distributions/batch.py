@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import reduce
 from math import prod
 from typing import Any, Self, TypeAlias, final
 
@@ -163,13 +164,24 @@ def to_tensors(**values: Values) -> tuple[list[Tensor], bool]:
     >>> std, from_numpy
     (tensor([2., 2.], dtype=torch.float64), True)
     """
+    tensors, from_numpy = of_one_kind(**values)
+    shape = _common_shape(dict(zip(values, tensors, strict=True)))
+    return [tensor.expand(shape) for tensor in tensors], from_numpy
+
+
+def of_one_kind(**values: Values) -> tuple[list[Tensor], bool]:
+    """The named parameters as finite tensors of one kind, and whether none was a tensor before."""
     given = [value for value in values.values() if isinstance(value, Tensor)]
-    dtype, device = kind_of(values, given)
-    tensors = {name: to_tensor(name, value, dtype, device) for name, value in values.items()}
-    for name, tensor in tensors.items():
+    for name, value in values.items():
+        check_floating(name, value)
+    dtype, device = torch.float64, torch.device("cpu")
+    if given:
+        dtype = reduce(torch.promote_types, [tensor.dtype for tensor in given])
+        device = given[0].device
+    tensors = [to_tensor(name, value, dtype, device) for name, value in values.items()]
+    for name, tensor in zip(values, tensors, strict=True):
         check_finite(name, tensor)
-    shape = _common_shape(tensors)
-    return [tensor.expand(shape) for tensor in tensors.values()], not given
+    return tensors, not given
 
 
 def to_tensor(name: str, value: Values, dtype: torch.dtype, device: torch.device) -> Tensor:
@@ -184,17 +196,6 @@ def broadcast(*tensors: Tensor) -> list[Tensor]:
     """The tensors expanded to their common shape."""
     shape = np.broadcast_shapes(*(tensor.shape for tensor in tensors))
     return [tensor.expand(shape) for tensor in tensors]
-
-
-def kind_of(values: dict[str, Values], given: list[Tensor]) -> tuple[torch.dtype, torch.device]:
-    for name, value in values.items():
-        check_floating(name, value)
-    if not given:
-        return torch.float64, torch.device("cpu")
-    dtype = given[0].dtype
-    for tensor in given[1:]:
-        dtype = torch.promote_types(dtype, tensor.dtype)
-    return dtype, given[0].device
 
 
 def _float_array(name: str, value: Values) -> np.ndarray[Any, np.dtype[np.float64]]:

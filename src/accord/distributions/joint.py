@@ -11,7 +11,6 @@ from torch import Tensor
 from accord._checks import (
     RandomState,
     check_count,
-    check_finite,
     check_not_nan,
     check_positive,
     check_probability,
@@ -24,9 +23,8 @@ from accord.distributions.batch import (
     Generator,
     TensorMap,
     Values,
-    kind_of,
+    of_one_kind,
     rows_of,
-    to_tensor,
 )
 from accord.distributions.distribution import Distribution
 from accord.distributions.families import Normal
@@ -184,31 +182,21 @@ class MultivariateNormal(JointDistribution):
     """
 
     def __init__(self, mean: Values, cholesky: Values) -> None:
-        given = [value for value in (mean, cholesky) if isinstance(value, Tensor)]
-        dtype, device = kind_of({"mean": mean, "cholesky": cholesky}, given)
-        mu, lower = (
-            to_tensor(name, value, dtype, device)
-            for name, value in (("mean", mean), ("cholesky", cholesky))
-        )
-        check_finite("mean", mu)
-        check_finite("cholesky", lower)
-        _check_factor(mu, lower)
-        self._mu, self._numpy = mu, not given
-        self._lower = lower.expand(*mu.shape, mu.shape[-1])
+        (self._mu, lower), self._numpy = of_one_kind(mean=mean, cholesky=cholesky)
+        _check_factor(self._mu, lower)
+        self._lower = lower.expand(*self._mu.shape, self._mu.shape[-1])
 
     @classmethod
     def from_covariance(cls, mean: Values, covariance: Values) -> "MultivariateNormal":
         """From the covariance ``(*shape, D, D)``, which must be positive definite."""
-        given = [value for value in (mean, covariance) if isinstance(value, Tensor)]
-        kind = kind_of({"mean": mean, "covariance": covariance}, given)
-        matrix = to_tensor("covariance", covariance, *kind)
+        (mu, matrix), from_numpy = of_one_kind(mean=mean, covariance=covariance)
         factor, failed = torch.linalg.cholesky_ex(matrix)
         if bool(failed.any()):
             raise ValueError(
                 "covariance must be positive definite, got one that is not. "
                 "Add a small number to its diagonal."
             )
-        return cls(mean, factor)._replace(_numpy=not given)
+        return cls(mu, factor)._replace(_numpy=from_numpy)
 
     @classmethod
     def independent(cls, marginals: Normal) -> "MultivariateNormal":

@@ -32,10 +32,10 @@ from accord.export.model import (
     GraphAnswer,
     answer_graph,
     central_tails,
+    content,
     estimator_graph,
     import_onnx,
     read_description,
-    write,
 )
 
 __all__ = [
@@ -54,6 +54,7 @@ __all__ = [
     "answer_graph",
     "by_row",
     "central_tails",
+    "content",
     "curve_of",
     "estimator_graph",
     "heads",
@@ -64,5 +65,4 @@ __all__ = [
     "read_description",
     "state",
     "states",
-    "write",
 ]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from accord._checks import check_probability
-from accord._files import write_whole
 from accord._types import Floats
 from accord._version import __version__
 from accord._wording import byte_size
@@ -163,11 +162,6 @@ def read_description(path: str | Path) -> Description:
         tuple(value.name for value in model.graph.output),
         tuple(json.loads(properties["levels"])),
     )
-
-
-def write(graph: Graph, path: str | Path, *, metadata: Mapping[str, Any]) -> None:
-    """Write a graph with its metadata to a file."""
-    write_whole(path, content(graph, metadata))
 
 
 def content(graph: Graph, metadata: Mapping[str, Any]) -> bytes:
