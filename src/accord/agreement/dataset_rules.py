@@ -206,7 +206,6 @@ def ShareWithin(tolerance: Any, share: float = 0.95) -> Share:
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class CustomOverall(Callback["DatasetRule"], DatasetRule):
     """Agreement as a Python callable decides; made by `DatasetRule.from_callable`."""
 
@@ -218,19 +217,16 @@ class CustomOverall(Callback["DatasetRule"], DatasetRule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class AllOf(Conjunction["DatasetRule"], DatasetRule):
     """Agreement under two rules at once; made by ``&``."""
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class AnyOf(Disjunction["DatasetRule"], DatasetRule):
     """Agreement under at least one of two rules; made by ``|``."""
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class Not(Negation["DatasetRule"], DatasetRule):
     """Agreement where another rule disagrees; made by ``~``."""
 

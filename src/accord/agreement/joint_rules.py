@@ -229,7 +229,6 @@ class EachOutput(JointRule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class CustomJoint(Callback["JointRule"], JointRule):
     """Agreement as a Python callable decides; made by `JointRule.from_callable`."""
 
@@ -248,7 +247,6 @@ class CustomJoint(Callback["JointRule"], JointRule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class JointBoth(Conjunction["JointRule"], JointRule):
     """Agreement under two rules at once; made by ``&``."""
 
@@ -265,7 +263,6 @@ class JointBoth(Conjunction["JointRule"], JointRule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class JointEither(Disjunction["JointRule"], JointRule):
     """Agreement under at least one of two rules; made by ``|``."""
 
@@ -282,7 +279,6 @@ class JointEither(Disjunction["JointRule"], JointRule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class JointNot(Negation["JointRule"], JointRule):
     """Agreement where another rule disagrees; made by ``~``."""
 

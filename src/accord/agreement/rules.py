@@ -112,7 +112,6 @@ class Rule(BooleanRule["Rule"]):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class Custom(Callback["Rule"], Rule):
     """Agreement as a Python callable decides; made by `Rule.from_callable`."""
 
@@ -128,7 +127,6 @@ class Custom(Callback["Rule"], Rule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class Both(Conjunction["Rule"], Rule):
     """Agreement under two rules at once; made by ``&``."""
 
@@ -146,7 +144,6 @@ class Both(Conjunction["Rule"], Rule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class Either(Disjunction["Rule"], Rule):
     """Agreement under at least one of two rules; made by ``|``."""
 
@@ -164,7 +161,6 @@ class Either(Disjunction["Rule"], Rule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class Negated(Negation["Rule"], Rule):
     """Agreement where another rule disagrees; made by ``~``."""
 
@@ -315,7 +311,6 @@ class _Range(Rule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class ErrorInside(_Range):
     """Agreement up to a known bias, lower ≤ ŷ − y ≤ upper, whatever the signs of the two.
 
@@ -371,7 +366,6 @@ class AtMost(Rule):
 
 
 @final
-@dataclass(frozen=True, eq=False, repr=False)
 class Inside(_Range):
     """Agreement with a range, lower ≤ ŷ ≤ upper, whatever the datum (interval-censored data).
 
