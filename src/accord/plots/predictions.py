@@ -1,8 +1,7 @@
 """A model's predictions beside what was observed: one figure per question, or four in one."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -281,8 +280,8 @@ class Evidence:
     @property
     def kinds(self) -> tuple[str, ...]:
         """The figures that can be drawn of it."""
-        known = (name for name in _FIGURES if name != "distance" or self.how_far is not None)
-        return ("overview", *known)
+        kinds: tuple[str, ...] = get_args(Kind)
+        return tuple(kind for kind in kinds if kind != "distance" or self.how_far is not None)
 
 
 class Predicts(Protocol):
@@ -346,14 +345,10 @@ def evidence_figure(
                 f"another kind: {', '.join(found.kinds[1:])}."
             )
         return _overview(found)
-    width, height = _SIZES.get(kind, (7.2, 4.4))
     if ax is None:
+        width, height = (5.0, 5.5) if kind == "calibration" else (7.2, 4.4)
         _, (ax,) = figure(width=width, height=height)
-    _FIGURES[kind](found, ax)
-    return _whole_figure(ax)
-
-
-def _whole_figure(ax: "Axes") -> "Figure":
+    _draw(found, kind, ax)
     made: Any = ax.get_figure(root=True)
     return made  # type: ignore[no-any-return]
 
@@ -368,54 +363,37 @@ def _overview(found: Evidence) -> "Figure":
     }
     made, axes = figure(2, 2, width=11.0, height=9.6, titles=tuple(shown.values()))
     for kind, ax in zip(shown, axes, strict=True):
-        _FIGURES[kind](found, ax)
+        _draw(found, kind, ax)
     return made
 
 
-def _predictions(found: Evidence, ax: "Axes") -> None:
-    sorted_predictions(
-        y_true=found.y,
-        mean=found.mean,
-        interval=found.interval,
-        coverage=found.coverage,
-        max_rows=100,
-        ax=ax,
-    )
-    ax.set_ylabel(plain(found.target))
-
-
-def _calibration(found: Evidence, ax: "Axes") -> None:
-    reliability_diagram(found.reliability, ax=ax)
-
-
-def _distance(found: Evidence, ax: "Axes") -> None:
-    assert found.how_far is not None, "evidence_figure has checked it"
-    lower, upper = found.interval.T
-    inside = (lower <= found.y) & (found.y <= upper)
-    coverage_by_distance(distance=found.how_far, inside=inside, coverage=found.coverage, ax=ax)
-
-
-def _uncertainty(found: Evidence, ax: "Axes") -> None:
-    uncertainty_split(
-        noise=found.noise, disagreement=found.disagreement, distance=found.distance, ax=ax
-    )
-
-
-def _errors(found: Evidence, ax: "Axes") -> None:
-    error_against_deviation(y_true=found.y, mean=found.mean, std=found.std, ax=ax)
-
-
-def _residuals(found: Evidence, ax: "Axes") -> None:
-    name = f"predicted {plain(found.target)}"
-    residuals(against=found.mean, residual=found.y - found.mean, xlabel=name, ax=ax)
-
-
-_FIGURES: dict[str, Callable[[Evidence, "Axes"], None]] = {
-    "predictions": _predictions,
-    "calibration": _calibration,
-    "distance": _distance,
-    "uncertainty": _uncertainty,
-    "errors": _errors,
-    "residuals": _residuals,
-}
-_SIZES = {"calibration": (5.0, 5.5)}
+def _draw(found: Evidence, kind: str, ax: "Axes") -> None:
+    match kind:
+        case "predictions":
+            sorted_predictions(
+                y_true=found.y,
+                mean=found.mean,
+                interval=found.interval,
+                coverage=found.coverage,
+                max_rows=100,
+                ax=ax,
+            )
+            ax.set_ylabel(plain(found.target))
+        case "calibration":
+            reliability_diagram(found.reliability, ax=ax)
+        case "distance":
+            assert found.how_far is not None, "evidence_figure has checked it"
+            lower, upper = found.interval.T
+            inside = (lower <= found.y) & (found.y <= upper)
+            coverage_by_distance(
+                distance=found.how_far, inside=inside, coverage=found.coverage, ax=ax
+            )
+        case "uncertainty":
+            uncertainty_split(
+                noise=found.noise, disagreement=found.disagreement, distance=found.distance, ax=ax
+            )
+        case "errors":
+            error_against_deviation(y_true=found.y, mean=found.mean, std=found.std, ax=ax)
+        case "residuals":
+            name = f"predicted {plain(found.target)}"
+            residuals(against=found.mean, residual=found.y - found.mean, xlabel=name, ax=ax)
