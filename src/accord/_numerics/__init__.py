@@ -35,7 +35,7 @@ from accord._numerics.kernel import Kernel, SmoothKernel, log_sum
 from accord._numerics.laplace import LAPLACE
 from accord._numerics.logistic import LOGISTIC
 from accord._numerics.normal import NORMAL, gaussian_nll, gaussian_nll_slopes
-from accord._numerics.student import student_t
+from accord._numerics.student import student_t, through_numpy
 from accord._numerics.uniform import UNIFORM
 
 FamilyName = str
@@ -77,5 +77,6 @@ __all__ = [
     "shifted_sobol",
     "standard_errors",
     "student_t",
+    "through_numpy",
     "training_points",
 ]

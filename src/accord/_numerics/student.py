@@ -204,9 +204,10 @@ def log_gamma_step(x: float) -> float:
     return 0.5 * math.log(x) + series / x + down
 
 
-def through_numpy(function: Any, x: Tensor) -> Tensor:
-    """A function of NumPy arrays on a tensor, without its gradient."""
-    return torch.as_tensor(function(x.detach().cpu().numpy()), dtype=x.dtype, device=x.device)
+def through_numpy(function: Callable[..., NDArray[Any]], *tensors: Tensor) -> Tensor:
+    """A function of NumPy arrays on tensors, without its gradient."""
+    arrays = [tensor.detach().cpu().numpy() for tensor in tensors]
+    return torch.as_tensor(function(*arrays)).to(tensors[0])
 
 
 def _legendre(n_nodes: int) -> tuple[Tensor, Tensor]:

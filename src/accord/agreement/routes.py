@@ -7,6 +7,7 @@ user are averaged over rather than drawn from again wherever the other side has 
 their finite number enters the error.
 """
 
+from collections.abc import Iterator
 from math import prod
 from typing import Literal, NamedTuple
 
@@ -92,12 +93,18 @@ class NoRoute(ValueError):
         )
 
 
+def _blocks(pair: Pair, rule: Rule, step: int) -> Iterator[tuple[Pair, Rule]]:
+    """Stretches of rows, with the rule for each."""
+    for start in range(0, pair.n, step):
+        rows = torch.arange(start, min(start + step, pair.n))
+        yield pair.take(rows), rule.take(rows.numpy())
+
+
 def _in_blocks(pair: Pair, rule: Rule) -> tuple[Floats, Floats] | None:
     step = _ROWS_TRACED if needs_tracing(pair, rule) else _ROWS
     logs, errors = [], []
-    for start in range(0, pair.n, step):
-        rows = torch.arange(start, min(start + step, pair.n))
-        part = log_quadrature(pair.take(rows), rule.take(rows.numpy()))
+    for block in _blocks(pair, rule, step):
+        part = log_quadrature(*block)
         if part is None:
             return None
         logs.append(part.log_value.numpy())
@@ -148,9 +155,8 @@ def average_over_draws(pair: Pair, rule: Rule) -> Estimate | None:
         return None
     step = max(1, _BLOCK // prod(sizes))
     values, errors = [], []
-    for start in range(0, pair.n, step):
-        rows = torch.arange(start, min(start + step, pair.n))
-        part = _average_of_rows(pair.take(rows), rule.take(rows.numpy()))
+    for block in _blocks(pair, rule, step):
+        part = _average_of_rows(*block)
         if part is None:
             return None
         values.append(part.value)
@@ -196,12 +202,10 @@ def quasi_monte_carlo(
     points = shifted_sobol(model_axes + data_axes, n_samples, generator_from(random_state))
     step = max(1, _BLOCK // len(points))
     parts = []
-    for start in range(0, pair.n, step):
-        rows = torch.arange(start, min(start + step, pair.n))
-        block, rule_here = pair.take(rows), rule.take(rows.numpy())
-        terms = _terms(block, rule_here, points[:, :model_axes], points[:, model_axes:])
-        shape = (SHIFTS, len(points) // SHIFTS, len(rows))
-        parts.append(np.broadcast_to(terms, (len(points), len(rows))).reshape(shape).mean(1))
+    for block, own_rule in _blocks(pair, rule, step):
+        terms = _terms(block, own_rule, points[:, :model_axes], points[:, model_axes:])
+        shape = (SHIFTS, len(points) // SHIFTS, block.n)
+        parts.append(np.broadcast_to(terms, (len(points), block.n)).reshape(shape).mean(1))
     return _from_shifts(np.concatenate(parts, axis=1), pair, rule, len(points))
 
 

@@ -1,7 +1,6 @@
 """The Student-t distribution with its own degrees of freedom in every row."""
 
 import math
-from collections.abc import Callable
 from typing import Any, Self, final
 
 import numpy as np
@@ -10,6 +9,7 @@ from scipy import special
 from torch import Tensor
 
 from accord._checks import check_positive
+from accord._numerics import through_numpy
 from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_tensors
 from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.numerical import (
@@ -103,7 +103,7 @@ class VaryingStudentT(Distribution):
         return torch.where(self._is_narrow(z, half), narrow, wide)
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
-        z = _through_numpy(_lower_quantile, self._df, torch.minimum(p, q))
+        z = through_numpy(_lower_quantile, self._df, torch.minimum(p, q))
         quantile = self._location + self._scale * torch.where(p <= q, z, -z)
         return quantile, quantile
 
@@ -125,7 +125,7 @@ class VaryingStudentT(Distribution):
 
     def _log_outside(self, z: Tensor) -> Tensor:
         """log P(Z > z) for z ≥ 0; where it underflows, density over the tail's hazard rate."""
-        log_tail = torch.log(_through_numpy(special.stdtr, self._df, -z))
+        log_tail = torch.log(through_numpy(special.stdtr, self._df, -z))
         deep = (log_tail < _LOG_TINY) & torch.isfinite(z)
         x = torch.where(deep, z, 1.0)
         hazard = (self._df + 1) * x / (self._df + x * x)
@@ -153,8 +153,3 @@ def _lower_quantile(df: Any, p: Any) -> Any:
     far = p < 0.25
     with np.errstate(divide="ignore"):
         return -np.sqrt(df * np.where(far, (1 - outer) / outer, inner / (1 - inner)))
-
-
-def _through_numpy(function: Callable[..., Any], *tensors: Tensor) -> Tensor:
-    arrays = [tensor.detach().cpu().numpy() for tensor in tensors]
-    return torch.as_tensor(function(*arrays)).to(tensors[0])
