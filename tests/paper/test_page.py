@@ -88,7 +88,7 @@ def outcome_of(results: Results) -> Reproduction:
         for s in STUDIES
     )
     run = {"date": "2000-01-01", "protocol": "full", "versions": {"accord": "0"}, "code": "c0de"}
-    return Reproduction(parts, (), (), {"made": {part.study.name: run for part in parts}})
+    return Reproduction(parts, (), (), {part.study.name: run for part in parts})
 
 
 class TestPage:

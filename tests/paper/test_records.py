@@ -145,16 +145,3 @@ for split in range(10**6):
     written = list(RecordStore(tmp_path).paths())
     assert written
     assert all(len(json.loads(p.read_text())["record"]["curves"]["long"]) == 20000 for p in written)
-
-
-def test_sweep_removes_old_parts_only(store: RecordStore) -> None:
-    store.put(CELL, RECORD)
-    [path] = store.paths()
-    old, young = (path.with_name(f".{name}.0123456789ab.part.json") for name in "ab")
-    old.write_text("half")
-    young.write_text("half")
-    os.utime(old, (0, 0))
-    store.sweep()
-    assert not old.exists()
-    assert young.exists()
-    assert store.get(CELL) == RECORD

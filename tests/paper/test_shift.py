@@ -16,6 +16,7 @@ from accord.paper.page import group_sentences, markdown_page
 from accord.paper.records import Record
 from accord.paper.reproduction import Reproduction, StudyResult
 from accord.paper.results import Results
+from accord.paper.sets import Fold
 from accord.paper.shift import answers, methods
 from accord.paper.shift.answers import (
     FAMILIES,
@@ -27,7 +28,7 @@ from accord.paper.shift.answers import (
     auroc,
     retention,
 )
-from accord.paper.shift.methods import ShiftedCase, last_layer, posterior_variance, prior_precision
+from accord.paper.shift.methods import last_layer, posterior_variance, prior_precision
 from accord.paper.shift.verdicts import compared
 from accord.paper.stacks import cells_of, stacks_of
 
@@ -138,7 +139,7 @@ class TestLaplace:
 class TestMethods:
     def test_marginal_is_the_targets_own(self) -> None:
         y = np.random.default_rng(0).gamma(2.0, size=2000)
-        case = ShiftedCase(y[:, None], y, np.zeros((3, 1)), np.zeros(3))
+        case = Fold(0, y[:, None], y, np.zeros((3, 1)), np.zeros(3))
         [dist] = methods._marginal(case, 0).values()
         np.testing.assert_allclose(dist.mean, y.mean(), rtol=0.02)
         np.testing.assert_allclose(np.asarray(dist.cdf(1.0)), np.mean(y <= 1.0), atol=0.03)
@@ -157,7 +158,7 @@ class TestMethods:
         random = np.random.default_rng(0)
         X = random.normal(size=(110, 2))
         y = X[:, 0] + 0.1 * random.normal(size=110)
-        case = ShiftedCase(X[:100], y[:100], X[100:], y[100:])
+        case = Fold(0, X[:100], y[:100], X[100:], y[100:])
         found = {
             name: answer(case, dist, seconds=seconds)
             for name, dist, seconds in methods.predictions(case, seed=0)
@@ -298,7 +299,7 @@ def test_the_page_leads_with_the_verdicts_and_says_what_was_frozen() -> None:
     study, results = study_named("shift"), invented(ahead)
     part = StudyResult(study, tuple(study.tables(results)), (), tuple(study.beyond(results)), ())
     run = {"date": "2000-01-01", "protocol": "full", "versions": {"accord": "0"}, "code": "c0de"}
-    page = markdown_page(Reproduction((part,), (), (), {"made": {"shift": run}}))
+    page = markdown_page(Reproduction((part,), (), (), {"shift": run}))
     assert page.startswith(f"# {study.title}")
     assert "paper's claims" not in page
     assert page.index("| verdict |") < page.index("Frozen before: nothing is tuned")
@@ -328,7 +329,7 @@ def test_controls_measure_the_growth_of_widths(monkeypatch: pytest.MonkeyPatch) 
         def predict_dist(self, X: np.ndarray) -> Normal:
             return Normal(np.zeros(len(X)), 10.0 + X[:, -1])
 
-    case = ShiftedCase(np.zeros((9, 1)), np.zeros(9), np.zeros((400, 1)), np.zeros(400))
+    case = Fold(0, np.zeros((9, 1)), np.zeros(9), np.zeros((400, 1)), np.zeros(400))
     monkeypatch.setattr(answers, "case", lambda *place: case)
     monkeypatch.setattr(answers, "PortfolioRegressor", Follower)
     found = {control: a.measures["growth"] for (_, control), a in answers.controlled("", 0).items()}

@@ -315,7 +315,8 @@ def test_surprises_are_counted(frame: pd.DataFrame, schema: Schema) -> None:
     frame.loc[3, "size"] = np.inf
     frame.loc[4, "size"] = np.nan
     frame.loc[5, "size"] = -1e39
-    X, surprises, unlike = conform(read_table(frame).data, schema, source="new.csv")
+    found = conform(read_table(frame).data, schema, source="new.csv")
+    X, surprises, unlike = found.X, found.surprises(), found.unlike
     assert list(X.columns) == schema.names
     assert surprises.absurd == {"size": 1}
     # One of two categories is unseen in the first rows; the third has a gap, which is no surprise.
@@ -338,7 +339,7 @@ def test_words_among_numbers_are_missing_values(frame: pd.DataFrame) -> None:
     data = prepared(frame.assign(size=numbers))
     assert np.isnan(data.X.loc[7, "size"])
     assert "In 'size': '?' counts as missing." in data.notes
-    fresh, _, _ = conform(pa.table({"size": ["?", "2"]}), _only(data.schema, "size"), source="new")
+    fresh = conform(pa.table({"size": ["?", "2"]}), _only(data.schema, "size"), source="new").X
     np.testing.assert_array_equal(fresh["size"], [np.nan, 2.0])
 
 
@@ -348,7 +349,8 @@ def test_a_word_that_training_did_not_have_is_missing_and_named(
     new = frame.astype({"size": object, "sold": object})
     new.loc[[4, 7], "size"] = ["rotary", "n/a?"]
     new.loc[9, "sold"] = "someday"
-    X, surprises, unlike = conform(read_table(new).data, schema, source="new.csv")
+    found = conform(read_table(new).data, schema, source="new.csv")
+    X, surprises, unlike = found.X, found.surprises(), found.unlike
     assert np.flatnonzero(X["size"].isna()).tolist() == [4, 7]
     assert np.flatnonzero(X["sold"].isna()).tolist() == [9]
     assert np.flatnonzero(unlike).tolist() == [4, 7, 9]
@@ -405,13 +407,13 @@ def test_strict_refuses_by_column_and_row(
 ) -> None:
     frame.loc[2, column] = value
     with pytest.raises(TableError, match=message):
-        conform(read_table(frame).data, schema, source="new", first_row=11, strict=True)
+        conform_rows(read_table(frame).data, schema, source="new", first_row=11, strict=True)
 
 
 def test_absurd_dates_are_marked(frame: pd.DataFrame, schema: Schema) -> None:
     frame.loc[1, "sold"] = "9999-12-31"
     found = conform(read_table(frame).data, schema, source="new")
-    assert found.surprises.absurd == {"sold": 1}
+    assert found.surprises().absurd == {"sold": 1}
     assert np.flatnonzero(found.unlike).tolist() == [1]
 
 

@@ -288,11 +288,6 @@ strict = click.option(
 )
 
 
-def _delimiter(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
-    names = {"tab": "\t", "\\t": "\t", "space": " "}
-    return None if value is None else names.get(value, value)
-
-
 def dialect(command: Command) -> Command:
     """How a CSV file is written."""
     return encoding(delimiter(decimal(command)))
@@ -304,7 +299,6 @@ encoding = click.option(
 delimiter = click.option(
     "--delimiter",
     metavar="SIGN",
-    callback=_delimiter,
     help="What separates the cells of a CSV file: , ; | tab or space.  [default: detected]",
 )
 decimal = click.option(

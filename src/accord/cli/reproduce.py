@@ -122,11 +122,10 @@ def reproduce(
 
 
 def _as_data(study: "Study") -> dict[str, Any]:
-    departures = [{"paper": d.paper, "ours": d.ours, "why": d.why} for d in study.departures]
     return {
         "title": study.title,
         "about": study.about,
-        "departures": departures,
+        "departures": [vars(departure) for departure in study.departures],
         "terms": list(study.terms),
     }
 
@@ -137,11 +136,7 @@ def _as_text(study: "Study") -> str:
     for term in study.terms:
         lines += textwrap.wrap(term, 96, initial_indent="  - ", subsequent_indent="    ")
     for departure in study.departures:
-        for word, text in (
-            ("paper", departure.paper),
-            ("ours", departure.ours),
-            ("why", departure.why),
-        ):
+        for word, text in vars(departure).items():
             first = "  - " if word == "paper" else "    "
             lines += textwrap.wrap(
                 f"{word}: {text}", 96, initial_indent=first, subsequent_indent="      "

@@ -55,8 +55,10 @@ def load(name: str) -> Dataset:
         return _dataset(entry, _diabetes())
     paths = [local_path(file) for file in entry.files]
     if entry.kind == "stocks":
-        train, test = _stock_windows(_openings(paths[0]), _openings(paths[1]), entry.d)
-        return _dataset(entry, train, holdout=_dataset(entry, test))
+        train, test = map(_openings, paths)
+        looking_back = np.concatenate([train[-entry.d :], test])  # on the last training days
+        holdout = _dataset(entry, _windows(looking_back, entry.d))
+        return _dataset(entry, _windows(train, entry.d), holdout=holdout)
     return _dataset(entry, _columns(paths[0], entry.d))
 
 
@@ -94,12 +96,8 @@ def _openings(path: Path) -> Floats:
         return np.array([float(row["Open"].replace(",", "")) for row in csv.DictReader(file)])
 
 
-def _stock_windows(train: Floats, test: Floats, width: int) -> tuple[_Table, _Table]:
-    """Each day's price from those of the days before; test days look back on the training ones."""
-    return _windows(train, width), _windows(np.concatenate([train[-width:], test]), width)
-
-
 def _windows(prices: Floats, width: int) -> _Table:
+    """Each day's price from those of the days before."""
     windows = np.lib.stride_tricks.sliding_window_view(prices, width)[:-1]
     return _Table(windows.copy(), prices[width:].copy())
 

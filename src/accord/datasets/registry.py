@@ -111,7 +111,7 @@ class DatasetInfo:
     target: tuple[str, str]
     description: str
     licence: str
-    kind: Literal["columns", "stocks", "diabetes", "toy"]
+    kind: Literal["columns", "stocks", "diabetes", "toy"] = "columns"
     files: tuple[File, ...] = ()
     aliases: tuple[str, ...] = ()
 
@@ -154,7 +154,6 @@ ENTRIES = (
             "Rubinfeld 1978). Feature b encodes race: for comparison with the literature only."
         ),
         licence="none stated; StatLib library, Carnegie Mellon University",
-        kind="columns",
         files=_uci(
             "bostonHousing", "baadf72995725d76efe787b664e1f083388c79ba21ef9a7990d87f774184735a"
         ),
@@ -172,7 +171,6 @@ ENTRIES = (
         target=("compressive_strength", "MPa"),
         description="Compressive strength of concrete by its mix and age (Yeh 1998).",
         licence=_CC_BY,
-        kind="columns",
         files=_uci("concrete", "43d290fd2c2a399ad7e62c45cab5337ba94ece69ebdcf5875aa668cb886243de"),
     ),
     DatasetInfo(
@@ -186,7 +184,6 @@ ENTRIES = (
         target=("heating_load", "kWh/m²"),
         description="Heating load of simulated residential buildings (Tsanas and Xifara 2012).",
         licence=_CC_BY,
-        kind="columns",
         files=_uci("energy", "7f8bf024cea437267d56be99b7af7bb3faebec8a7bccfbb20d06d52d9372a950"),
         aliases=("energy efficiency",),
     ),
@@ -201,7 +198,6 @@ ENTRIES = (
             "angles; nonlinear, medium noise (Delve)."
         ),
         licence="none stated; Delve datasets, University of Toronto",
-        kind="columns",
         files=_uci("kin8nm", "a694ce0c7a21390f2bd2a205c36f2482cd974637a207038696716e22f3bbe810"),
     ),
     DatasetInfo(
@@ -223,7 +219,6 @@ ENTRIES = (
             "Two features are constant; the file's last column, the turbine's decay, is unused."
         ),
         licence=_CC_BY,
-        kind="columns",
         files=_uci(
             "naval-propulsion-plant",
             "de0ea69da1efaab8b9655ffed828547d10dd68c1fb8c6e0163e6a988def393a6",
@@ -241,7 +236,6 @@ ENTRIES = (
         target=("electrical_output", "MW"),
         description="Hourly output of a combined-cycle power plant at full load (Tüfekci 2014).",
         licence=_CC_BY,
-        kind="columns",
         files=_uci(
             "power-plant", "daebd20c408dfc5c4979604f240e891be162c3a5d00d662380aa669044a1fb31"
         ),
@@ -263,7 +257,6 @@ ENTRIES = (
             "physicochemical properties (Rana 2013, CASP 5-9)."
         ),
         licence=_CC_BY,
-        kind="columns",
         files=_uci(
             "protein-tertiary-structure",
             "d35f332707e8a73f21e021039250a1e7b26e14f7dd826a0337ffa8e8e48b9727",
@@ -283,7 +276,6 @@ ENTRIES = (
         target=("quality", "score 0-10"),
         description="Quality of red vinho verde by physicochemical tests (Cortez et al. 2009).",
         licence=_CC_BY,
-        kind="columns",
         files=_uci(
             "wine-quality-red", "3ba41eaf4ab562088cf47b5c9dca2b4de2a330c3ee38a7920b4527a09574d5c1"
         ),
@@ -300,7 +292,6 @@ ENTRIES = (
         target=("residuary_resistance", "per unit weight of displacement"),
         description="Resistance of sailing yachts by hull form and speed (Gerritsma et al. 1981).",
         licence=_CC_BY,
-        kind="columns",
         files=_uci("yacht", "00dfecc0fc01ddd4c90b558a3ac11b246df8ebcfea130724223475a9a67f0ea1"),
         aliases=("yacht hydrodynamics",),
     ),

@@ -317,27 +317,22 @@ def _narrow(
 # --- arrays: every feature is a column and a number -----------------------------------------------
 
 
-class Answering(Protocol):
-    """A fitted model whose predictions widen away from its training rows."""
-
-    @property
-    def proximity_(self) -> Proximity: ...
-
-    def answer(self, X: Any) -> tuple[Distribution, Bools]: ...
-
-
 def array_receipts(
-    model: Answering, X: Any, *, coverage: float, permutations: int, seed: int
+    predict_dist: Callable[[Any], Distribution],
+    proximity: Proximity,
+    X: Any,
+    *,
+    coverage: float,
+    permutations: int,
+    seed: int,
 ) -> Receipts:
     """Receipts of the rows of an array or a frame of numbers."""
     names = [str(name) for name in X.columns] if isinstance(X, pd.DataFrame) else None
     x = np.asarray(X, dtype=np.float64)
-    proximity = model.proximity_
     columns = Columns.of(names or [f"x{place}" for place in range(x.shape[1])])
 
     def answer(rows: Floats) -> Distribution:
-        framed = rows if names is None else pd.DataFrame(rows, columns=X.columns)
-        return model.answer(framed)[0]
+        return predict_dist(rows if names is None else pd.DataFrame(rows, columns=X.columns))
 
     return explain(
         answer,

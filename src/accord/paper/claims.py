@@ -9,17 +9,15 @@ each of them its share of ``LEVEL``, so that the verdict as a whole errs in at m
 
 import csv
 import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, inf, isnan, log, nan, sqrt
+from math import exp, hypot, inf, isnan, log, nan, sqrt
 from typing import Literal, cast
-
-import numpy as np
 
 from accord.datasets import info
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import Source
-from accord.paper.tables import formatted
+from accord.paper.tables import csv_text, formatted
 
 Outcome = Literal["holds", "does not hold", "undecided", "not run"]
 LEVEL = 0.05
@@ -119,12 +117,12 @@ def not_lower(
 
 
 def not_far_above(
-    results: Results, datasets: Sequence[str], ours: Source, theirs: Source, measure: str
+    results: Results, datasets: Sequence[str], ours: Source, theirs: Source
 ) -> list[Trial]:
-    """Is our measure at most a tenth above the other, dataset by dataset?"""
+    """Is our NLL at most a tenth of a nat above the other, dataset by dataset?"""
     trials = []
     for dataset in datasets:
-        gap = results.difference(dataset, ours, theirs, measure)
+        gap = results.difference(dataset, ours, theirs, "nll")
         outcome = decided(gap, below=0.1, level=LEVEL / len(datasets))
         trials.append(Trial(dataset, outcome, f"difference {formatted(gap)}" if gap else ""))
     return trials
@@ -152,26 +150,24 @@ def share_between(
     )
 
 
-def against_printed(
-    results: Results,
-    dataset: str,
-    ours: Source,
-    measure: str,
-    printed: tuple[float, float],
-    *,
-    level: float,
-) -> Trial:
-    """Is our measure at most a published one, given as value and standard error?
+def not_above_printed(
+    results: Results, ours: Source, printed: Mapping[str, tuple[float, float]]
+) -> list[Trial]:
+    """Is our NLL at most a published bound, given by dataset as value and standard error?
 
     Nothing is paired here: the two standard errors are combined.
     """
-    value, error = printed
-    found = results.estimate(dataset, ours, measure)
-    if found is None:
-        return Trial(dataset, "not run")
-    gap = MeanOverSplits(found.value - value, float(np.hypot(found.error, error)), found.n)
-    text = f"{formatted(found)} against {formatted(MeanOverSplits(value, error or nan, 1))}"
-    return Trial(dataset, decided(gap, below=0.0, level=level), text)
+    trials = []
+    for dataset, (value, error) in printed.items():
+        found = results.estimate(dataset, ours, "nll")
+        if found is None:
+            trials.append(Trial(dataset, "not run"))
+            continue
+        gap = MeanOverSplits(found.value - value, hypot(found.error, error), found.n)
+        outcome = decided(gap, below=0.0, level=LEVEL / len(printed))
+        text = f"{formatted(found)} against {formatted(MeanOverSplits(value, error or nan, 1))}"
+        trials.append(Trial(dataset, outcome, text))
+    return trials
 
 
 def judged(
@@ -248,12 +244,12 @@ def counted(verdicts: Sequence[JudgedClaim]) -> dict[str, int]:
 
 def to_csv(verdicts: Sequence[JudgedClaim], beyond: Sequence[JudgedClaim]) -> str:
     """One line per claim, for machines; ``of`` says whose claim it is."""
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(("of", "where", "claim", "predictive", "verdict", "evidence"))
-    for of, group in (("paper", verdicts), ("accord", beyond)):
-        writer.writerows((of, v.where, v.claim, v.predictive, v.outcome, v.evidence) for v in group)
-    return stream.getvalue()
+    rows = (
+        (of, v.where, v.claim, v.predictive, v.outcome, v.evidence)
+        for of, group in (("paper", verdicts), ("accord", beyond))
+        for v in group
+    )
+    return csv_text(("of", "where", "claim", "predictive", "verdict", "evidence"), rows)
 
 
 def from_csv(text: str) -> list[JudgedClaim]:

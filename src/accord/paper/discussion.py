@@ -311,7 +311,7 @@ def beyond(results: Results) -> Iterable[JudgedClaim]:
             "Discussion",
             "NLL on random rows not above Deep Ensembles' by a tenth of a nat",
             label,
-            not_far_above(results, DATASETS, inside, at_tolerance(0, INSIDE, PLAIN), "nll"),
+            not_far_above(results, DATASETS, inside, at_tolerance(0, INSIDE, PLAIN)),
         )
 
 

@@ -17,7 +17,7 @@ from accord.paper import published
 from accord.paper.claims import RULE, JudgedClaim, counted
 from accord.paper.results import Results
 from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
-from accord.paper.tables import ShownNumber, formatted, numbers_in
+from accord.paper.tables import ShownNumber, formatted, markdown_table, numbers_in
 
 if TYPE_CHECKING:
     from accord.paper.reproduction import Reproduction, StudyResult
@@ -131,17 +131,15 @@ def markdown_page(outcome: "Reproduction") -> str:
 
 
 def _grid(rows: Sequence[Row]) -> str:
-    lines = [["where", "claim", AS_PRINTED.name, SMOOTHED.name]]
-    lines += [
+    lines = (
         [row.where, row.claim, *(f"**{v.outcome}**" if v else "–" for v in row.verdicts)]
         for row in rows
-    ]
-    return _table(lines)
+    )
+    return markdown_table(["where", "claim", AS_PRINTED.name, SMOOTHED.name], lines)
 
 
 def _study(part: "StudyResult") -> list[str]:
-    departures = [["paper says", "we do", "why"]]
-    departures += [[d.paper, d.ours, d.why] for d in part.study.departures]
+    departures = ([d.paper, d.ours, d.why] for d in part.study.departures)
     tables = [table.to_markdown().rstrip() for table in part.tables]
     evidence = ["Evidence for the verdicts:", _evidence(part.claims or part.beyond)]
     figures = [f"![{figure.words}](figures/{figure.name}.svg)" for figure in part.figures]
@@ -149,19 +147,18 @@ def _study(part: "StudyResult") -> list[str]:
     if part.is_ours:  # the answer first, then how it came about
         terms = "\n".join(f"- {term}" for term in part.study.terms)
         return [*opening, *evidence, *figures, "### How it is set up", terms, *tables]
-    return [*opening, _table(departures), *tables, *evidence, *figures]
+    table = markdown_table(["paper says", "we do", "why"], departures)
+    return [*opening, table, *tables, *evidence, *figures]
 
 
 def _evidence(verdicts: Sequence[JudgedClaim]) -> str:
-    lines = [["where", "claim", "tried with", "verdict", "evidence"]]
-    lines += [[v.where, v.claim, v.predictive, f"**{v.outcome}**", v.evidence] for v in verdicts]
-    return _table(lines)
+    lines = ([v.where, v.claim, v.predictive, f"**{v.outcome}**", v.evidence] for v in verdicts)
+    return markdown_table(["where", "claim", "tried with", "verdict", "evidence"], lines)
 
 
 def _costs(outcome: "Reproduction") -> str:
-    lines = [["study", "networks", "time of one core"]]
-    lines += [[c.study, f"{c.networks:,}", duration(c.seconds)] for c in outcome.costs]
-    return _table(lines)
+    lines = ([c.study, f"{c.networks:,}", duration(c.seconds)] for c in outcome.costs)
+    return markdown_table(["study", "networks", "time of one core"], lines)
 
 
 def _made(studies: Sequence[str], run: Mapping[str, Any]) -> str:
@@ -170,11 +167,6 @@ def _made(studies: Sequence[str], run: Mapping[str, Any]) -> str:
         f"By `accord reproduce` on {run['date']}, {run['protocol']} protocol, code "
         f"{run['code']}: {', '.join(studies)}. {versions}."
     )
-
-
-def _table(lines: Sequence[Sequence[str]]) -> str:
-    ruled = [lines[0], ["---"] * len(lines[0]), *lines[1:]]
-    return "\n".join("| " + " | ".join(line) + " |" for line in ruled)
 
 
 START = "<!-- results: made by accord.paper.page -->"
@@ -215,8 +207,7 @@ def results_table(folder: Path) -> str:
     """
     files = {name: (folder / "tables" / f"{name}.csv") for _, name, *_ in _COLUMNS}
     numbers = {n: Results((), numbers_in(p.read_text("utf-8"))) for n, p in files.items()}
-    lines = [["dataset", *(heading for heading, *_ in _COLUMNS)]]
-    lines.append(["---", *("---:" for _ in _COLUMNS)])
+    lines = []
     for dataset in published.datasets("table3"):
         row = []
         for _, name, source, beside in _COLUMNS:
@@ -224,7 +215,8 @@ def results_table(folder: Path) -> str:
             figure = published.figure("table3", dataset, "nll", source.method) if beside else None
             row.append(ShownNumber(found, False, formatted(figure) if figure else "").to_markdown())
         lines.append([info(dataset).title, *row])
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    head = ["dataset", *(heading for heading, *_ in _COLUMNS)]
+    return markdown_table(head, lines, numbers=True)
 
 
 _COUNTS = (

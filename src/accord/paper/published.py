@@ -54,6 +54,14 @@ def figure(
     return Figure(float(entry), None, decimals, single=table in ("table2", "table3"))
 
 
+def printed(table: PrintedTable, dataset: str, measure: str, method: str) -> Figure:
+    """:func:`figure` where there is one; ``KeyError`` where the paper prints nothing."""
+    found = figure(table, dataset, measure, method)
+    if found is None:
+        raise KeyError(f"{table} prints no {measure} of {method} on {dataset}.")
+    return found
+
+
 def methods(table: PrintedTable, measure: str) -> list[str]:
     """The table's columns for a measure.
 

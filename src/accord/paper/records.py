@@ -3,8 +3,8 @@
 A record answers a :class:`Cell`: which study, dataset, method, recipe, predictive and split, and
 every setting that decides the answer. The file's name carries a digest of all of it, so a changed
 setting asks for another file; the file appears under its name only when complete, so a run that is
-killed at any moment leaves whole records, and at most a stray ``.part`` that the next run sweeps
-away. A file that is no record all the same is set aside under another name, and made again.
+killed at any moment leaves whole records, and at most a stray ``.part`` until the record is made. A
+file that is no record all the same is set aside under another name, and made again.
 
 A record may be used again only if the same code would make it again. That code is every module of
 accord that can be reached by imports from the one that makes records; comments, docstrings and
@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import re
-import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -110,12 +109,6 @@ class RecordStore:
     def paths(self) -> Iterator[Path]:
         """All record files."""
         return (path for path in self.folder.glob("*/*/*.json") if not path.name.startswith("."))
-
-    def sweep(self, *, older_than: float = 3600.0) -> None:
-        """Remove what killed runs left half written; another run may be at work on younger ones."""
-        for part in self.folder.glob("*/*/.*.part.json"):
-            if time.time() - part.stat().st_mtime > older_than:
-                part.unlink(missing_ok=True)
 
     def _path(self, cell: Cell) -> Path:
         source = cell.source

@@ -6,7 +6,7 @@ import os
 import platform
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -39,6 +39,7 @@ STUDIES: tuple[Study, ...] = tuple(
 """Those of the paper, which ``"all"`` means."""
 OWN_STUDIES: tuple[Study, ...] = (shift.STUDY,)
 """Those of questions that the paper does not ask."""
+_SUMMARY = "summary.json"
 
 
 def study_named(name: str) -> Study:
@@ -98,12 +99,37 @@ class StudyResult:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """All that came out, study by study, and what it cost."""
+    """All that came out, study by study, what it cost, and how each study was made.
+
+    ``files`` are those of each study in the folder, also of studies that are not among these.
+    """
 
     parts: tuple[StudyResult, ...]
     costs: tuple[StudyCost, ...]
     failed: tuple[str, ...]
-    summary: dict[str, Any]
+    runs: dict[str, dict[str, Any]]
+    files: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """What ``summary.json`` holds: no table, but all that the next run in the folder needs."""
+        claims = self.claims
+        return {
+            "made": self.runs,
+            "costs": {
+                cost.study: {"networks": cost.networks, "core_seconds": cost.seconds}
+                for cost in self.costs
+            },
+            "networks": sum(cost.networks for cost in self.costs),
+            "core_seconds": round(sum(cost.seconds for cost in self.costs), 1),
+            "claims": {
+                predictive: counted([v for v in claims if v.predictive == predictive])
+                for predictive in dict.fromkeys(v.predictive for v in claims)
+            },
+            "beyond": counted(self.beyond),
+            "failed": list(self.failed),
+            "files": self.files,
+        }
 
     @property
     def tables(self) -> tuple[ResultTable, ...]:
@@ -128,7 +154,7 @@ class Reproduction:
     def made(self) -> list[tuple[list[str], dict[str, Any]]]:
         """Which studies were made when, by which protocol and with which versions of what."""
         groups: list[tuple[list[str], dict[str, Any]]] = []
-        for name, how in self.summary["made"].items():
+        for name, how in self.runs.items():
             if alike := [names for names, other in groups if other == how]:
                 alike[0].append(name)
             else:
@@ -182,7 +208,6 @@ def reproduce(
     chosen = _chosen(studies)
     target = Path(folder)
     store = RecordStore(Path(records) if records is not None else target / "records")
-    store.sweep()
     stacks = stacks_of(chosen, quick=quick)
     left, aside = missing(stacks, store)
     for path in aside:
@@ -195,9 +220,8 @@ def reproduce(
     failed = tuple(stack.label for stack in run_now)
     results = Results(records_of(stacks, store))
     made = {study.name: _run_of(study, stacks, quick) for study in chosen}
-    outcome = _beside(_written(target, made), _outcome(chosen, results, target, failed, made))
-    outcome.summary["files"] = _without_stale(outcome.parts, target)
-    _write(outcome, target)
+    now = _outcome(chosen, results, target, failed, made)
+    outcome = _write(_beside(_written(target, made), now), target)
     for cost in outcome.costs:
         networks = f"{cost.networks:,} networks in " if cost.networks else ""
         listener.said(f"{cost.study}: {networks}{duration(cost.seconds)} of one core.")
@@ -214,11 +238,11 @@ def lay_out(folder: str | Path) -> Reproduction:
         folder: Where :func:`reproduce` wrote.
     """
     target = Path(folder)
-    if not (target / "summary.json").exists():
+    if not (target / _SUMMARY).exists():
         raise FileNotFoundError(
             f"folder must hold the summary.json of a reproduction, got {target}. Run reproduce()."
         )
-    made = json.loads((target / "summary.json").read_text(encoding="utf-8")).get("made", ())
+    made = _summary_in(target).get("made", ())
     if not made:
         raise ValueError(
             f"folder must hold a summary.json that names the studies made, got {target} without "
@@ -229,16 +253,18 @@ def lay_out(folder: str | Path) -> Reproduction:
             f"pages must be of the paper's studies, got {', '.join(own)}, whose tables are made of "
             "its records. Run reproduce() in the same folder, which uses them again."
         )
-    outcome = _written(target)
-    outcome.summary["files"] = _without_stale(outcome.parts, target)
-    _write(outcome, target)
-    return outcome
+    return _write(_written(target), target)
+
+
+def _summary_in(folder: Path) -> dict[str, Any]:
+    """The summary that an earlier run wrote, empty if none did."""
+    path = folder / _SUMMARY
+    return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else {}
 
 
 def _written(folder: Path, without: Collection[str] = ()) -> Reproduction:
     """What earlier runs wrote of the paper's studies, but for some."""
-    path = folder / "summary.json"
-    summary = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    summary = _summary_in(folder)
     made = summary.get("made", {})
     studies = [study for study in STUDIES if study.name in made and study.name not in without]
     names = [study.name for study in studies]
@@ -253,7 +279,7 @@ def _written(folder: Path, without: Collection[str] = ()) -> Reproduction:
         if name in names
     )
     failed = tuple(f for f in summary.get("failed", ()) if f.split()[0] in names)
-    return _summed_up(parts, costs, failed, {name: made[name] for name in names})
+    return Reproduction(parts, costs, failed, {name: made[name] for name in names})
 
 
 def _beside(earlier: Reproduction, now: Reproduction) -> Reproduction:
@@ -264,12 +290,12 @@ def _beside(earlier: Reproduction, now: Reproduction) -> Reproduction:
     order = [study.name for study in (*STUDIES, *OWN_STUDIES)]
     parts = sorted((*earlier.parts, *now.parts), key=lambda part: order.index(part.study.name))
     costs = {cost.study: cost for cost in (*now.costs, *earlier.costs)}
-    made = earlier.summary["made"] | now.summary["made"]
-    return _summed_up(
+    runs = earlier.runs | now.runs
+    return Reproduction(
         tuple(parts),
         tuple(costs[name] for name in order if name in costs),
         earlier.failed + now.failed,
-        {name: made[name] for name in order if name in made},
+        {name: runs[name] for name in order if name in runs},
     )
 
 
@@ -314,7 +340,7 @@ def _outcome(
     results: Results,
     folder: Path,
     failed: tuple[str, ...],
-    made: Mapping[str, dict[str, Any]],
+    made: dict[str, dict[str, Any]],
 ) -> Reproduction:
     parts = tuple(
         StudyResult(
@@ -329,7 +355,7 @@ def _outcome(
     # records shared from another study count where they are needed
     read = sorted({record.source.study for record in results.records})
     costs = tuple(StudyCost(n, results.networks(n), round(results.seconds(n), 1)) for n in read)
-    return _summed_up(parts, costs, failed, made)
+    return Reproduction(parts, costs, failed, made)
 
 
 def _drawn(study: Study, results: Results, folder: Path) -> tuple[Drawn, ...]:
@@ -345,9 +371,11 @@ def _drawn(study: Study, results: Results, folder: Path) -> tuple[Drawn, ...]:
     return tuple(drawn)
 
 
-def _write(outcome: Reproduction, folder: Path) -> None:
+def _write(outcome: Reproduction, folder: Path) -> Reproduction:
+    """Write all but the figures, and remove what is stale; gives it with the folder's files."""
     from accord.paper.page import markdown_page
 
+    outcome = replace(outcome, files=_without_stale(outcome.parts, folder))
     for table in outcome.tables:
         numbers = folder / "tables" / f"{table.name}.csv"
         # a file with these numbers stays: read again, they have fewer digits
@@ -356,8 +384,9 @@ def _write(outcome: Reproduction, folder: Path) -> None:
         write_whole(folder / "tables" / f"{table.name}.md", table.to_markdown())
     write_whole(folder / "verdicts.csv", to_csv(outcome.claims, outcome.beyond))
     text = json.dumps(outcome.summary, indent=1, ensure_ascii=False) + "\n"
-    write_whole(folder / "summary.json", text)
+    write_whole(folder / _SUMMARY, text)
     write_whole(folder / "README.md", markdown_page(outcome))
+    return outcome
 
 
 def _without_stale(parts: Sequence[StudyResult], folder: Path) -> dict[str, list[str]]:
@@ -365,9 +394,7 @@ def _without_stale(parts: Sequence[StudyResult], folder: Path) -> dict[str, list
 
     Returns what there is by study now, also of studies that were not run; the next run reads it.
     """
-    summary = folder / "summary.json"
-    written = json.loads(summary.read_text(encoding="utf-8")) if summary.exists() else {}
-    files: dict[str, list[str]] = written.get("files", {})
+    files: dict[str, list[str]] = _summary_in(folder).get("files", {})
     now = {part.study.name: part.files for part in parts}
     kept = {name for listed in (files | now).values() for name in listed}
     for study in now:
@@ -389,35 +416,4 @@ def _run_of(study: Study, stacks: Sequence["Stack"], quick: bool) -> dict[str, A
             **{library: version(library) for library in LIBRARIES},
         },
         "code": " ".join(codes),
-    }
-
-
-def _summed_up(
-    parts: tuple[StudyResult, ...],
-    costs: tuple[StudyCost, ...],
-    failed: tuple[str, ...],
-    made: Mapping[str, dict[str, Any]],
-) -> Reproduction:
-    summary = {
-        "made": dict(made),
-        "costs": {
-            cost.study: {"networks": cost.networks, "core_seconds": cost.seconds} for cost in costs
-        },
-        "networks": sum(cost.networks for cost in costs),
-        "core_seconds": round(sum(cost.seconds for cost in costs), 1),
-        **_counts(parts),
-        "failed": list(failed),
-    }
-    return Reproduction(parts, costs, failed, summary)
-
-
-def _counts(parts: Sequence[StudyResult]) -> dict[str, Any]:
-    """How many claims have each verdict: the paper's under each predictive, and those beyond it."""
-    claims = [verdict for part in parts for verdict in part.claims]
-    return {
-        "claims": {
-            predictive: counted([v for v in claims if v.predictive == predictive])
-            for predictive in dict.fromkeys(v.predictive for v in claims)
-        },
-        "beyond": counted([verdict for part in parts for verdict in part.beyond]),
     }

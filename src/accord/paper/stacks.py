@@ -23,7 +23,7 @@ from accord.datasets import info
 from accord.paper import sets
 from accord.paper.records import Cell, Record, RecordStore
 from accord.paper.sets import Fold, curves, folds, measures
-from accord.paper.study import Group, Predictive, Source, Study, StudyModel, Work
+from accord.paper.study import Answer, Group, Predictive, Source, Study, StudyModel, Work
 from accord.training import EpochReport
 
 _LONG = 400.0  # seconds after which a stack is cut
@@ -157,28 +157,19 @@ def records_of(stacks: Iterable[Stack], store: RecordStore) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-@dataclass(frozen=True)
-class _Answer:
-    cell: Cell
-    scores: Mapping[str, float]
-    lines: Mapping[str, Any]
-    notes: Mapping[str, Any]
-
-
 def run_stack(stack: Stack, store: RecordStore) -> Outcome:
     """Train all models of a stack on all its splits together, and record each predictive."""
     start, started_cpu, counter = time.perf_counter(), time.process_time(), _Counter(stack)
     work = stack.group.answered_by
     answers = _trained(stack, store, counter) if work is None else _answered(stack, work)
     seconds = time.process_time() - started_cpu
-    for number, answer in enumerate(answers):
-        cell = answer.cell
+    for number, (cell, answer) in enumerate(answers):
         record = Record(
             cell.source,
             cell.dataset,
             cell.split,
-            dict(answer.scores),
-            dict(answer.lines),
+            dict(answer.measures),
+            {name: curve.tolist() for name, curve in answer.curves.items()},
             dict(answer.notes),
             # the stack is one training: its networks are counted once, its time is shared out
             counter.networks if number == 0 else 0,
@@ -188,11 +179,11 @@ def run_stack(stack: Stack, store: RecordStore) -> Outcome:
     return Outcome(time.perf_counter() - start, counter.networks)
 
 
-def _answered(stack: Stack, work: Work) -> list[_Answer]:
+def _answered(stack: Stack, work: Work) -> list[tuple[Cell, Answer]]:
     """What the group's own function says of each split."""
     found = {split: work(stack.group.name, stack.dataset, split) for split in stack.splits}
     return [
-        _Answer(cell, *found[cell.split][cell.source.method, cell.source.recipe])
+        (cell, found[cell.split][cell.source.method, cell.source.recipe])
         for _, _, cell in cells_of(stack)
     ]
 
@@ -210,7 +201,7 @@ class _Counter:
             self.networks += progress.n_members
 
 
-def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answer]:
+def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[tuple[Cell, Answer]]:
     protocol, models = stack.group.protocol, stack.group.models
     parts = {fold.split: fold for fold in folds(stack.dataset, protocol.scheme, stack.splits)}
     chosen = {id(model): _chosen(model, stack, store, counter) for model in models}
@@ -229,7 +220,7 @@ def _trained(stack: Stack, store: RecordStore, counter: _Counter) -> list[_Answe
         fold = parts[cell.split]
         dist = _recalibrated(estimator, model, predictive, fold).predict_dist(fold.X_test)
         lines = curves(fold, dist, predictions=protocol.keep_predictions)
-        answers.append(_Answer(cell, measures(fold, dist), lines, _notes(model, estimator)))
+        answers.append((cell, Answer(measures(fold, dist), lines, _notes(model, estimator))))
     return answers
 
 

@@ -92,6 +92,28 @@ class StudyModel:
         return {**self.settings, **self.for_dataset.get(dataset, {})}
 
 
+def deep_ensembles(
+    recipe: str, settings: Settings, *, for_dataset: Mapping[str, Settings] | None = None
+) -> StudyModel:
+    """Deep Ensembles by a recipe."""
+    estimator = "DeepEnsembleRegressor"
+    return StudyModel("Deep Ensembles", recipe, estimator, settings, for_dataset=for_dataset or {})
+
+
+def bvm_ensemble(
+    recipe: str,
+    settings: Settings,
+    tolerance: float | str,
+    *,
+    method: str = "BVM",
+    for_dataset: Mapping[str, Settings] | None = None,
+) -> StudyModel:
+    """BVM with a tolerance; a local one predicts in its own way, others as printed and smoothed."""
+    predictives = (LOCAL,) if tolerance == "local" else (AS_PRINTED, SMOOTHED)
+    own = {**settings, "tolerance": tolerance}
+    return StudyModel(method, recipe, "BVMRegressor", own, predictives, for_dataset or {})
+
+
 @dataclass(frozen=True)
 class Protocol:
     """What trains and what tests.

@@ -22,7 +22,8 @@ from accord.paper.study import (
     Protocol,
     Source,
     Study,
-    StudyModel,
+    bvm_ensemble,
+    deep_ensembles,
 )
 from accord.paper.tables import BOTH_DENSITIES, ResultTable, by_source, formatted
 
@@ -52,24 +53,13 @@ def _group(heads: str) -> Group:
         heads,
         PROTOCOL,
         (
-            StudyModel("Deep Ensembles", heads, "DeepEnsembleRegressor", settings),
-            *(
-                StudyModel(
-                    method,
-                    heads,
-                    "BVMRegressor",
-                    {**settings, "tolerance": tolerance},
-                    (AS_PRINTED, SMOOTHED),
-                )
-                for method, tolerance in tolerances.items()
-            ),
+            deep_ensembles(heads, settings),
+            *(bvm_ensemble(heads, settings, eps, method=name) for name, eps in tolerances.items()),
         ),
     )
 
 
-_LOCAL = StudyModel(
-    "BVM", SIGMOID, "BVMRegressor", {**HEADS[SIGMOID], "tolerance": "local"}, (LOCAL,)
-)
+_LOCAL = bvm_ensemble(SIGMOID, HEADS[SIGMOID], "local")
 DEPARTURES = (
     Departure(
         "states sigmoid outputs for the UCI sets only",
@@ -90,13 +80,6 @@ DEPARTURES = (
     ),
     *SHARED,
 )
-_MEASURES = {
-    "nll": "NLL",
-    "nll_exact": "NLL of the mixture",
-    "rmse": "RMSE",
-    "coverage95": "inside 95 %",
-    "width95": "width 95 %",
-}
 
 
 def _rows(heads: str) -> dict[str, Source]:
@@ -125,7 +108,6 @@ def tables(results: Results) -> list[ResultTable]:
             note,
             DATASET,
             _rows(heads),
-            _MEASURES,
             results,
             "table2",
         )
@@ -137,9 +119,9 @@ def _nearer(results: Results) -> str:
     """Which heads reproduce the printed Deep Ensembles, in words."""
     found = {heads: results.estimate(DATASET, deep(heads), "nll") for heads in HEADS}
     known = {heads: estimate for heads, estimate in found.items() if estimate is not None}
-    goal = published.figure("table2", DATASET, "nll", "Deep Ensembles")
-    if goal is None or len(known) < len(HEADS):
+    if len(known) < len(HEADS):
         return ""
+    goal = published.printed("table2", DATASET, "nll", "Deep Ensembles")
     nearest = min(known, key=lambda heads: abs(known[heads].value - goal.value))
     numbers = ", ".join(f"{heads} {formatted(estimate)}" for heads, estimate in known.items())
     words = f"Deep Ensembles are printed as {formatted(goal)}; ours: {numbers}."

@@ -3,7 +3,7 @@
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -21,7 +21,8 @@ from accord.paper.study import SMOOTHED, Source
 
 _FAR = 2.0  # combined standard errors
 _MANY = 6  # columns beside which there is no room for the sizes of the datasets
-_SCORES = ("nll", "nll_exact", "rmse")  # of which less is better
+_SCORES = {"nll": "NLL", "nll_exact": "NLL of the mixture", "rmse": "RMSE"}  # less is better
+_MEASURES = {**_SCORES, "coverage95": "inside 95 %", "width95": "width 95 %"}
 LEGEND = (
     "Ours, mean ± standard error over splits; in italics below it, what the paper prints. Bold: "
     "the lowest of ours in a row, and of the paper's. † more than two combined standard errors "
@@ -168,10 +169,9 @@ class ResultTable:
 
     def to_markdown(self) -> str:
         """A table for people."""
-        rule = ["---", *("---:" for _ in self.head[1:])]
         body = [[*words, *(cell.to_markdown() for cell in cells)] for words, cells in self.cells()]
-        lines = ["| " + " | ".join(line) + " |" for line in (self.head, rule, *body)]
-        return "\n".join([f"### {self.title}", "", *lines, "", self.note, ""])
+        lines = markdown_table(self.head, body, numbers=True)
+        return "\n".join([f"### {self.title}", "", lines, "", self.note, ""])
 
     def numbers(self) -> dict[Written, MeanOverSplits]:
         """The numbers as :func:`numbers_in` reads them from the CSV."""
@@ -179,12 +179,24 @@ class ResultTable:
 
     def to_csv(self) -> str:
         """One line per number, for machines."""
-        stream = io.StringIO()
-        writer = csv.writer(stream, lineterminator="\n")
-        writer.writerow(_FIELDS)
-        for column in self.columns:
-            writer.writerows(map(_fields, column.entries))
-        return stream.getvalue()
+        return csv_text(_FIELDS, (_fields(e) for column in self.columns for e in column.entries))
+
+
+def markdown_table(
+    head: Sequence[str], body: Iterable[Sequence[str]], *, numbers: bool = False
+) -> str:
+    """Lines of a table; all but the first column to the right if they are numbers."""
+    rule = ["---", *(["---:" if numbers else "---"] * (len(head) - 1))]
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, rule, *body))
+
+
+def csv_text(head: Sequence[str], rows: Iterable[Iterable[object]]) -> str:
+    """A table as the text of a CSV file."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return stream.getvalue()
 
 
 _FIELDS = (
@@ -347,13 +359,12 @@ def by_source(
     note: str,
     dataset: str,
     rows: Mapping[str, Source],
-    measures: Mapping[str, str],
     results: Results,
     table: published.PrintedTable | None = None,
 ) -> ResultTable:
     """A table of one dataset with a row per method and a column per measure."""
     columns = []
-    for measure, heading in measures.items():
+    for measure, heading in _MEASURES.items():
         entries = [
             Entry(
                 dataset,

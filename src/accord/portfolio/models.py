@@ -2,13 +2,13 @@
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, Self, final
+from typing import TYPE_CHECKING, Any, Protocol, Self, final
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from accord._types import Bools, Floats, Indices
+from accord._types import Floats, Indices
 from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.components import Components
 from accord.portfolio.encoding import FeatureEncoding
@@ -38,6 +38,9 @@ from accord.training import (
     train_on_stream,
 )
 
+if TYPE_CHECKING:
+    from accord.portfolio.streamed import FoldedStream
+
 # A batch holds about a thirtieth of the rows, in powers of 2.
 _SMALLEST_BATCH = 16
 _STEPS_PER_EPOCH = 30
@@ -64,21 +67,6 @@ class Model(Protocol):
 
     def components(self, x: Floats, fold: int | None = None) -> Components:
         """What one part predicts, or all parts as members."""
-
-
-class RowStream(Protocol):
-    """Rows that come in chunks, each a random sample of all of them."""
-
-    censored: bool
-
-    def n_chunks(self, recipe: NetworkRecipe) -> int:
-        """How many chunks are learnt from."""
-
-    def chunk(self, number: int) -> tuple[ScaledRows, Bools]:
-        """Rows in the order in which they are learnt from, and by which folds; (folds, n)."""
-
-    def batch_size(self, recipe: NetworkRecipe) -> int:
-        """Rows of a step, about."""
 
 
 @final
@@ -144,7 +132,7 @@ class NetworkModel:
     def further(
         self,
         recipe: NetworkRecipe,
-        stream: RowStream,
+        stream: "FoldedStream",
         *,
         seed: int,
         listener: Listener | None,

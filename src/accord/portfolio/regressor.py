@@ -428,7 +428,12 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d).
         """
         return array_receipts(
-            self, X, coverage=coverage, permutations=permutations, seed=random_state
+            self.predict_dist,
+            self.proximity_,
+            X,
+            coverage=coverage,
+            permutations=permutations,
+            seed=random_state,
         )
 
     def __getstate__(self) -> dict[str, Any]:

@@ -127,6 +127,7 @@ class FoldedStream:
         self._extremes_are_errors = bool((alone_far_out(z) == extreme(z)).all())
 
     def chunk(self, number: int) -> tuple[ScaledRows, Bools]:
+        """Rows in the order in which they are learnt from, and by which folds; (folds, n)."""
         turn, place = divmod(number, self.more.rows.n_parts)
         part = np.random.default_rng([self.seed, turn]).permutation(self.more.rows.n_parts)[place]
         records = self.more.rows.part(int(part))

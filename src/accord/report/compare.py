@@ -32,7 +32,13 @@ def compare_report(result: CompareResult) -> str:
         kinds=[(kind, SPLIT_WORDS[kind]) for kind in KINDS],
         columns=COLUMNS,
         likelihood={kind: _dots(result, kind) for kind in KINDS if result.scores},
-        reliability={kind: _reliability(result, kind) for kind in KINDS if result.scores},
+        reliability={
+            kind: figures.reliability(
+                {s.method: result.assessments[s.method, kind] for s in _best(result, kind)}
+            )
+            for kind in KINDS
+            if result.scores
+        },
         plane={kind: _plane(result, kind) for kind in KINDS if result.scores},
         cost={kind: _cost(result, kind) for kind in KINDS if result.scores},
     )
@@ -101,8 +107,3 @@ def _comparable(values: dict[str, float]) -> dict[str, float]:
     best, middle = ordered[0], ordered[len(ordered) // 2]
     limit = middle + 4 * max(middle - best, 0.1)
     return {name: value for name, value in values.items() if value <= limit}
-
-
-def _reliability(result: CompareResult, kind: SplitKind) -> Markup:
-    best = [score.method for score in _best(result, kind)]
-    return figures.reliability({name: result.assessments[name, kind] for name in best})

@@ -153,7 +153,7 @@ def residual_figures(result: FitResult) -> list[Markup]:
     found = result.held_out
     error = found.y - found.mean
     name, order = result.order
-    dates = name in _dates(result)
+    dates = bool(name) and result.model.training_.X[name].dtype.kind == "M"
     label = style.plain(name) if name else "rows, in the order of the table"
     return [
         figures.draw(
@@ -171,8 +171,3 @@ def residual_figures(result: FitResult) -> list[Markup]:
             height=4.0,
         ),
     ]
-
-
-def _dates(result: FitResult) -> set[str]:
-    kinds = result.model.training_.X.dtypes
-    return {str(name) for name, kind in kinds.items() if kind.kind == "M"}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property, reduce
 from operator import add
-from typing import Annotated, Any, Literal, NotRequired, final
+from typing import Annotated, Any, Literal, NotRequired, TypeAlias, final
 
 import numpy as np
 import pyarrow as pa
@@ -37,6 +37,8 @@ from accord.tables import (
 from accord.tabular import TableProfile
 
 Record = dict[str, Any]
+# Rows of a request: records, or a table of whatever types the client sent.
+BodyRows: TypeAlias = list[Record] | pa.Table
 
 _TYPES: dict[CellKind, Any] = {
     "number": Annotated[float, Strict()],
@@ -222,20 +224,6 @@ def _example(column: Column, profile: TableProfile, place: int) -> Any:
 # --- rows in any form ----------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class BodyRows:
-    """Rows of a request: records, or a table of whatever types the client sent."""
-
-    content: list[Record] | pa.Table
-
-    def __len__(self) -> int:
-        return len(self.content)
-
-    def pieces(self, size: int) -> "list[BodyRows]":
-        """The rows in order, at most ``size`` at a time."""
-        return [BodyRows(self.content[start : start + size]) for start in range(0, len(self), size)]
-
-
 def body_format(content_type: str) -> BodyFormat:
     """What a body is, by its declared type; without one it is taken for JSON."""
     media = content_type.partition(";")[0].strip().lower() or MEDIA["json"]
@@ -256,7 +244,7 @@ def read_rows(
     body: bytes, kind: BodyFormat, records: Records, *, by_name: bool, most: int
 ) -> BodyRows:
     """The rows of a body, its columns checked by name."""
-    rows = BodyRows(_content(body, kind, records, by_name=by_name, most=most))
+    rows = _content(body, kind, records, by_name=by_name, most=most)
     if not len(rows):
         raise TableError(f"{BODY} has no rows. Nothing to predict.")
     if len(rows) > most:
@@ -266,7 +254,7 @@ def read_rows(
 
 def _content(
     body: bytes, kind: BodyFormat, records: Records, *, by_name: bool, most: int
-) -> list[Record] | pa.Table:
+) -> BodyRows:
     if not body:
         raise TableError(f"{BODY} is empty. Send rows.")
     if kind == "json":

@@ -261,10 +261,10 @@ def _judged(
     together = {
         place: question
         for place, question in questions.items()
-        if isinstance(question.rows.content, list) and not question.strict
+        if isinstance(question.rows, list) and not question.strict
     }
     if len(together) > 1:
-        rows = [row for question in together.values() for row in question.rows.content]
+        rows = [row for question in together.values() for row in question.rows]
         table = served.records.table(rows)
         yield conform_rows(table, served.records.schema, source=BODY), together
         questions = {place: q for place, q in questions.items() if place not in together}
@@ -274,9 +274,9 @@ def _judged(
 
 def judged_alone(question: Question) -> ConformedRows:
     """The rows of one question in its model's form."""
-    content, served = question.rows.content, question.served
+    rows, served = question.rows, question.served
     return conform_rows(
-        served.records.table(content) if isinstance(content, list) else content,
+        served.records.table(rows) if isinstance(rows, list) else rows,
         served.records.schema,
         source=BODY,
         first_row=question.first_row,

@@ -344,14 +344,14 @@ class Service:
         self, served: Served, rows: BodyRows, *, coverages: tuple[float, ...], strict: bool
     ) -> ServiceAnswer:
         """Predictions of all rows; many rows go piece by piece, so that others get their turn."""
-        parts, done = [], 0
-        for piece in rows.pieces(self.limits.batch_rows):
-            question = Question(served, piece, coverages, strict, first_row=done + 1)
+        parts, size = [], self.limits.batch_rows
+        for start in range(0, len(rows), size):
+            piece = rows[start : start + size]
+            question = Question(served, piece, coverages, strict, first_row=start + 1)
             parts.append(await self._asked().ask(question))
-            done += len(piece)
         answer = ServiceAnswer.joined(parts)
         answer.surprises.check(source=BODY)
-        self.metrics.rows(predicted=done, unusual=answer.n_unusual)
+        self.metrics.rows(predicted=len(rows), unusual=answer.n_unusual)
         return answer
 
     async def explain(self, question: Question, *, permutations: int) -> dict[str, Any]:

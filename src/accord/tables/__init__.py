@@ -2,7 +2,6 @@
 
 from accord.tables.cells import CellFormat, CellKind, with_gaps
 from accord.tables.conforming import (
-    Conformed,
     ConformedRows,
     Surprises,
     check_columns,
@@ -28,7 +27,7 @@ from accord.tables.files import (
     refuse_unknown_suffix,
 )
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
-from accord.tables.problems import TableError, absent_column, check_names
+from accord.tables.problems import TableError, check_names, check_present
 from accord.tables.sampling import Records, ShuffledRows, part_count, sample_note
 from accord.tables.schema import Column, Schema, as_numbers
 from accord.tables.training_data import (
@@ -45,7 +44,6 @@ __all__ = [
     "CellFormat",
     "CellKind",
     "Column",
-    "Conformed",
     "ConformedRows",
     "Decision",
     "FurtherTraining",
@@ -63,11 +61,11 @@ __all__ = [
     "TableStream",
     "TableWriter",
     "TrainingData",
-    "absent_column",
     "as_file",
     "as_numbers",
     "check_columns",
     "check_names",
+    "check_present",
     "conform",
     "conform_rows",
     "described_inputs",

@@ -139,25 +139,12 @@ def _added(a: dict[str, int], b: dict[str, int]) -> dict[str, int]:
     return {name: a.get(name, 0) + b.get(name, 0) for name in {**a, **b}}
 
 
-class Conformed(NamedTuple):
-    """A batch in the model's form.
-
-    ``unlike`` marks rows that are unlike the training rows by a single look: an infinite or an
-    absurd cell, a word among numbers, or categories of which the model knows none.
-
-    **Shape**: X (n, columns), unlike (n,).
-    """
-
-    X: pd.DataFrame
-    surprises: Surprises
-    unlike: Bools
-
-
 @dataclass(frozen=True)
 class ConformedRows:
     """A batch in the model's form, with what is out of the ordinary kept by row.
 
-    ``unlike`` marks rows that are unlike the training rows by a single look.
+    ``unlike`` marks rows that are unlike the training rows by a single look: an infinite or an
+    absurd cell, a word among numbers, or categories of which the model knows none.
 
     **Shape**: X (n, columns), unlike (n,).
     """
@@ -187,17 +174,17 @@ def conform(
     *,
     source: str,
     by_name: bool = True,
-    first_row: int = 1,
     strict: bool = False,
-) -> Conformed:
-    """A table in the model's form, and what in it is out of the ordinary, counted by column.
+) -> ConformedRows:
+    """A whole table in the model's form; one with other columns, or words in all rows, is refused.
 
-    See :func:`check_columns` for ``by_name`` and :func:`conform_rows` for the others.
+    See :func:`check_columns` for ``by_name`` and :func:`conform_rows` for ``strict``.
     """
     check_columns(table.column_names, schema, source=source, by_name=by_name)
-    rows = conform_rows(table, schema, source=source, first_row=first_row, strict=strict)
-    surprises = rows.surprises(first_row=first_row).check(source=source)
-    return Conformed(rows.X, surprises, rows.unlike)
+    rows = conform_rows(table, schema, source=source, strict=strict)
+    if any(mark.words for mark in rows.marks):  # nothing else is refused
+        rows.surprises().check(source=source)
+    return rows
 
 
 def conform_rows(

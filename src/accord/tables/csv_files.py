@@ -45,7 +45,6 @@ class TableStream:
     columns: tuple[str, ...]
     batches: Iterator[pa.Table]
     position: Callable[[], float]
-    delimiter: str = ","
     notes: tuple[str, ...] = ()
 
 
@@ -79,7 +78,6 @@ def csv_stream(
             columns=tuple(dialect.names),
             batches=_batches(path, reader, dialect, batch_rows),
             position=lambda: min(1.0, raw.tell() / size),
-            delimiter=dialect.delimiter,
             notes=dialect.notes,
         )
 

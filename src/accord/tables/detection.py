@@ -39,7 +39,7 @@ _DATE = (
 )
 # Signs that stand before or after a number and are no part of it.
 _UNITS = ("$", "€", "£", "¥", "₹", "%", "USD", "EUR", "GBP", "CHF", "JPY")
-_UNIT_PATTERN = r"(?:[$€£¥₹%]|USD|EUR|GBP|CHF|JPY)"
+_UNIT_PATTERN = f"(?:{'|'.join(map(re.escape, _UNITS))})"
 # Any other unit stands after the numbers and is the same for all of them: 12.5 kg, 1 248 cc.
 _WITH_UNIT = rf"^[+-]?\d(?:[\d.,]|{SPACE})*?{SPACE}?(?P<unit>[^\d\s.,'’()+-][^\d\s()]{{0,9}})$"
 # A text column is a number column with odd entries if at least this share reads as numbers and

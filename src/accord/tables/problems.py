@@ -1,6 +1,6 @@
 """What can be wrong with a table, in words that name the columns and the remedy."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from accord._files import OptionError, printable, quoted
 from accord._wording import listed, near_matches
@@ -10,15 +10,20 @@ class TableError(ValueError):
     """The table's content cannot be used."""
 
 
-def absent_column(name: str, names: Sequence[str], *, role: str, source: str) -> OptionError:
-    """The error for a column that was asked for and is not in the table."""
-    near = near_matches(name, names)
-    remedy = (
-        f"Did you mean {' or '.join(map(quoted, near))}?"
-        if near
-        else f"Its columns are {listed(names, limit=8)}."
-    )
-    return OptionError(f"{role} column {quoted(name)} is not in {source}. {remedy}")
+def check_present(
+    roles: Iterable[tuple[str, str | None]], names: Sequence[str], *, source: str
+) -> None:
+    """Refuse a column that was named for a role and is not in the table; None names none."""
+    for role, name in roles:
+        if name is None or name in names:
+            continue
+        near = near_matches(name, names)
+        remedy = (
+            f"Did you mean {' or '.join(map(quoted, near))}?"
+            if near
+            else f"Its columns are {listed(names, limit=8)}."
+        )
+        raise OptionError(f"{role} column {quoted(name)} is not in {source}. {remedy}")
 
 
 def check_names(source: str, names: list[str]) -> None:

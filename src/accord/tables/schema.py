@@ -161,7 +161,8 @@ def infer_column(
     if not insist and found.kind == "number" and _is_row_number(name, values):
         return Inferred(None, "it only counts the rows", values, can_be_used=True)
     if found.kind != "category":
-        low, high = _range(values)
+        numbers = as_numbers(values)
+        low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
         return Inferred(Column(name, found, (), low, high), "", values, infinite=infinite)
     if not insist and len(distinct) > max(_IDENTIFIER_VALUES, _IDENTIFIER_SHARE * len(values)):
         reason = f"{len(distinct):,} distinct texts in {len(values):,} rows"
@@ -187,17 +188,9 @@ def _is_row_number(name: str, values: NDArray[Any]) -> bool:
     return _ROW_NUMBER_NAME.fullmatch(name.strip()) is not None and counts_rows(values)
 
 
-def _range(values: NDArray[Any]) -> tuple[float, float]:
-    numbers = as_numbers(values)
-    return float(np.nanmin(numbers)), float(np.nanmax(numbers))
-
-
 def as_numbers(values: NDArray[Any]) -> Floats:
     """Numbers as they are, dates in seconds since 1970."""
     if values.dtype.kind != "M":
         return np.asarray(values, dtype=np.float64)
     seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
     return np.where(np.isnat(values), np.nan, seconds)
-
-
-# --- new tables --------------------------------------------------------------------------------

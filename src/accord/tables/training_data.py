@@ -17,7 +17,7 @@ from accord.tables.conforming import Surprises, conform_rows
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
-from accord.tables.problems import TableError, absent_column
+from accord.tables.problems import TableError, check_present
 from accord.tables.schema import Schema, as_numbers
 
 MINIMUM_ROWS = 20
@@ -133,11 +133,8 @@ def _check_roles(
     table: Table, given: dict[str, str], ignore: Sequence[str], use: Sequence[str]
 ) -> None:
     """Every column that is named must be there and have one role."""
-    names = table.data.column_names
     asked = [("ignored", name) for name in ignore] + [("used", name) for name in use]
-    for role, name in [*given.items(), *asked]:
-        if name not in names:
-            raise absent_column(name, names, role=role, source=table.name)
+    check_present([*given.items(), *asked], table.data.column_names, source=table.name)
     if both := [name for name in use if name in {*ignore, *given.values()}]:
         raise OptionError(
             f"a column has one role, got {listed(both)} to use and for something else. "

@@ -4,7 +4,7 @@ import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from typing import Any, Self
 
 import numpy as np
@@ -191,13 +191,8 @@ def make_card(
 
 def installed_versions() -> dict[str, str]:
     """Python and the packages that numbers depend on."""
-    found = {"accord": __version__, "python": platform.python_version()}
-    for name in _PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
+    own = {"accord": __version__, "python": platform.python_version()}
+    return own | {name: version(name) for name in _PACKAGES}
 
 
 def _limits(data: TrainingData, held_out: Assessment, shifted: Assessment) -> list[str]:

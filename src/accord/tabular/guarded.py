@@ -243,13 +243,13 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         self._schema = data.schema.to_dict()
         self.encoder_ = TableEncoder(data.schema, random_state=0)
         self.profile_ = TableProfile(data.X)
-        return np.asarray(self.encoder_.fit_transform(data.X, data.y), dtype=np.float64)
+        return self.encoder_.fit_transform(data.X, data.y)
 
     def _conformed(self, X: Any) -> tuple[pd.DataFrame, Bools]:
         """New rows as the encoder takes them, and which hold what none of the known rows held."""
         rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
-        frame, _, unlike = conformed(rows, Schema.from_dict(self._schema))
-        return frame, unlike
+        found = conformed(rows, Schema.from_dict(self._schema))
+        return found.X, found.unlike
 
     def _folds(self, X: Any, y: Floats, groups: ArrayLike | None, seed: int) -> list[Part]:
         together = groups_of_copies(X, y)
@@ -323,8 +323,8 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
                 "attach(models)."
             )
         frame, unlike = self._conformed(X)
-        features = np.asarray(self.encoder_.transform(frame), dtype=np.float64)
         means = np.stack([_predicted(model, X) for model in self.models_])
+        features = self.encoder_.transform(frame)
         dist, unusual = self.residuals_.answer(features, means, as_known=as_known)
         return dist, unusual | unlike
 

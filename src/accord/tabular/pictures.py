@@ -13,7 +13,7 @@ from accord._checks import check_choice
 from accord._types import Floats
 from accord.plots import Evidence, dependence_curve, evidence_figure, style
 from accord.plots import figure as new_figure
-from accord.tables import absent_column, conform, number_column
+from accord.tables import check_present, conform, number_column
 from accord.tabular.assessment import Assessment, held_out_places
 from accord.tabular.profile import as_floats, cell_text
 from accord.tabular.rows import with_roles
@@ -63,9 +63,6 @@ class Dependence:
     lower: Floats
     upper: Floats
     unknown: Floats
-
-    def to_json(self) -> dict[str, Any]:
-        return vars(self)
 
     def draw(self, ax: "Axes") -> None:
         """The curve and its two bands."""
@@ -174,8 +171,7 @@ def plot_table(
         raise TypeError(
             f"a dependence needs a column, got none. Name one, as in column={names[0]!r}."
         )
-    if column not in names:
-        raise absent_column(column, names, role="dependence", source="the model")
+    check_present([("dependence", column)], names, source="the model")
     rows = _known_rows(self) if X is None else self._conformed(X).X
     curves = partial_dependence(self, rows, [column], random_state=0)
     if not curves:
@@ -216,9 +212,7 @@ def _assessed(
     """New rows with a target, and how far they are from the training rows."""
     schema = model.schema_
     table, roles = with_roles(X, {"target": schema.target if y is None else y})
-    names = table.data.column_names
-    if roles["target"] not in names:
-        raise absent_column(roles["target"], names, role="target", source=table.name)
+    check_present(roles.items(), table.data.column_names, source=table.name)
     observed = number_column(table, "target", roles["target"])
     known = np.flatnonzero(~np.isnan(observed))
     features = model.transform(conform(table.data, schema, source=table.name).X.iloc[known])

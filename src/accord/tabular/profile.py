@@ -18,6 +18,8 @@ CATEGORIES = 50
 # In robust standard deviations; a rare category or a gap counts as the deviation that as few
 # rows of a normal distribution exceed.
 _REMARKABLE = 2.0
+# Columns in which a row is said to stand out, at most.
+_NAMED = 3
 _RAREST = 1e-9
 # Enough training rows are remembered, by hash, to notice when a model is tested on them.
 _REMEMBERED_ROWS = 20_000
@@ -76,7 +78,7 @@ class TableProfile:
         return np.where(missing, gaps, deviation)
 
     def peculiarities(
-        self, X: pd.DataFrame, *, unused: Collection[str] = (), limit: int = 3
+        self, X: pd.DataFrame, *, unused: Collection[str] = ()
     ) -> list[tuple[tuple[str, str], ...]]:
         """For each row, the columns in which it stands out most, and its value there.
 
@@ -87,7 +89,7 @@ class TableProfile:
         deviation = np.where([name in unused for name in self.names], 0.0, self.deviations(X))
         found = []
         for row, line in enumerate(deviation):
-            order = np.argsort(-line, kind="stable")[:limit]
+            order = np.argsort(-line, kind="stable")[:_NAMED]
             places = [place for place in order if line[place] >= _REMARKABLE]
             names = [self.names[place] for place in places]
             found.append(tuple((name, cell_text(X[name].iloc[row])) for name in names))

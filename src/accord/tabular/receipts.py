@@ -55,17 +55,19 @@ def table_receipts(
     X: pd.DataFrame,
     *,
     answer: Callable[[Floats], Distribution],
-    as_known: Callable[[Floats], Distribution],
+    as_known: Callable[[Floats], Distribution] | None,
     coverage: float | None = None,
     permutations: int = 0,
     seed: int = 0,
+    among: Bools | None = None,
 ) -> Receipts:
     """Receipts of rows that have the schema's columns and types already.
 
     ``answer`` predicts rows by their features; without ``permutations`` it is only asked about
-    those of ``X``. ``as_known`` predicts them without what blanks add.
+    those of ``X``. ``as_known`` predicts them without what blanks add, None where these add
+    nothing. ``among`` says which reference rows may be the nearest, all unless given.
     """
-    x = np.asarray(model.encoder_.transform(X), dtype=np.float64)
+    x = model.encoder_.transform(X)
     columns = Columns.of(model.encoder_.feature_names())
     return explain(
         answer,
@@ -78,7 +80,8 @@ def table_receipts(
         permutations=permutations,
         seed=seed,
         index=X.index,
-        unknown=_unknown(as_known, engine.blanks_, x, columns),
+        among=among,
+        unknown=None if as_known is None else _unknown(as_known, engine.blanks_, x, columns),
     )
 
 
@@ -105,21 +108,14 @@ def held_out_receipts(
 
     **Shape**: X (N, columns), all training rows; lines (n,), places among those held out.
     """
-    proximity, rows, dist = engine.proximity_, X.iloc[held_out.rows[lines]], held_out.dist[lines]
-    x = np.asarray(model.encoder_.transform(rows), dtype=np.float64)
-    columns = Columns.of(model.encoder_.feature_names())
-    return explain(
-        lambda _: dist,
-        proximity,
-        x,
-        columns=columns,
-        cells=_Cells(model, proximity, rows, x, columns),
-        reference_numbers=model.reference_rows_,
-        coverage=model.coverage,
-        permutations=0,
-        seed=0,
-        index=rows.index,
-        among=~np.isin(proximity.reference_rows_, held_out.rows),
+    dist = held_out.dist[lines]
+    return table_receipts(
+        model,
+        engine,
+        X.iloc[held_out.rows[lines]],
+        answer=lambda _: dist,
+        as_known=None,
+        among=~np.isin(engine.proximity_.reference_rows_, held_out.rows),
     )
 
 

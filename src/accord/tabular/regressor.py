@@ -22,7 +22,7 @@ from accord.explanation import Receipts
 from accord.portfolio import Bounds, Effort
 from accord.splits import row_hashes
 from accord.tables import (
-    Conformed,
+    ConformedRows,
     Schema,
     check_columns,
     give_back_memory,
@@ -286,7 +286,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         **Shape**: (N, features).
         """
         check_is_fitted(self, "engine_")
-        return np.asarray(self.encoder_.transform(X), dtype=np.float64)
+        return self.encoder_.transform(X)
 
     plot = plot_table
 
@@ -427,6 +427,6 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         )
         self._card = card.to_dict()
 
-    def _conformed(self, X: Rows) -> Conformed:
+    def _conformed(self, X: Rows) -> ConformedRows:
         check_is_fitted(self, "engine_")
         return conformed(X, self.schema_)

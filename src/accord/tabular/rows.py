@@ -23,7 +23,7 @@ from accord.distributions import Distribution, uncertainty_of
 from accord.splits import groups_of_copies
 from accord.tables import (
     ArrowFrame,
-    Conformed,
+    ConformedRows,
     Schema,
     Surprises,
     Suspect,
@@ -31,7 +31,6 @@ from accord.tables import (
     TableError,
     TableFile,
     TrainingData,
-    absent_column,
     conform,
     read_table,
     time_column,
@@ -156,7 +155,7 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
     return read_table(named(np.asarray(X)), max_rows=max_rows)
 
 
-def conformed(X: Rows, schema: Schema) -> Conformed:
+def conformed(X: Rows, schema: Schema) -> ConformedRows:
     """Rows in a model's form, found by the names of their columns; words among numbers warn."""
     table = as_table(X)
     nameless = not isinstance(X, Table | ArrowFrame | TableFile | str | Path)
@@ -166,7 +165,7 @@ def conformed(X: Rows, schema: Schema) -> Conformed:
             f"array of shape {np.asarray(X).shape}. Make a pandas.DataFrame(X, columns=…) of it."
         )
     found = conform(table.data, schema, source=table.name)
-    for sentence in Surprises(words=found.surprises.words).sentences():
+    for sentence in Surprises(words=found.surprises().words).sentences():
         warnings.warn(sentence, UserWarning, stacklevel=4)
     return found
 
@@ -207,14 +206,6 @@ def with_roles(
         data = data.append_column(roles[role], column)
     # values that are given belong to the rows at hand: there are none for the rest of a file
     return replace(table, data=data, origin=table.origin if data is table.data else None), roles
-
-
-def check_roles(table: Table, **roles: str | None) -> None:
-    """Refuse columns that are not in the table, by the role that they were named for."""
-    names = table.data.column_names
-    for role, name in roles.items():
-        if name is not None and name not in names:
-            raise absent_column(name, names, role=role, source=table.name)
 
 
 def _free_name(wish: str, taken: Sequence[str]) -> str:

@@ -30,6 +30,7 @@ from accord.tables import (
     TableEncoder,
     TableError,
     TrainingData,
+    check_present,
     part_count,
     prepare_training,
     read_again,
@@ -40,7 +41,6 @@ from accord.tables import (
 from accord.tabular.engines import tolerance_for
 from accord.tabular.rows import (
     Rows,
-    check_roles,
     held_together,
     order_of,
     with_note_on_groups,
@@ -96,7 +96,8 @@ class SampledTable:
         The other arguments are those of :class:`accord.TableRegressor`.
         """
         table, roles = with_roles(X, given, max_rows=max_rows)
-        check_roles(table, group=group, time=time)
+        named = [("group", group), ("time", time)]
+        check_present(named, table.data.column_names, source=table.name)
         data = prepare_training(
             table,
             **roles,
@@ -132,7 +133,7 @@ class SampledTable:
     def _encoded(self) -> tuple[TableEncoder, Floats]:
         """Made when it is asked for, so that whoever read the table can forget its cells before."""
         encoder = TableEncoder(self.data.schema, random_state=0)
-        return encoder, np.asarray(encoder.fit_transform(self.data.X, self.data.y), np.float64)
+        return encoder, encoder.fit_transform(self.data.X, self.data.y)
 
     @property
     def suspects(self) -> tuple[Suspect, ...]:

@@ -189,21 +189,6 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self)
         return self.training_distances_.copy()
 
-    def quantile(self, level: ArrayLike) -> Floats:
-        """Quantiles of the training rows' leave-one-out distances.
-
-        **Shape:** level () or (K,) → the same shape
-
-        Example:
-            >>> near = Proximity(n_neighbors=1).fit([[0.0], [1.0], [2.0], [5.0]])
-            >>> near.quantile([0.5, 1.0]).round(3)
-            array([0.535, 1.604])
-        """
-        check_is_fitted(self)
-        return np.asarray(
-            np.quantile(self.training_distances_, np.asarray(level, dtype=np.float64))
-        )
-
     def _standardise(self, X: Floats) -> Floats:
         Z: Floats = (X[:, self.varying_] - self.center_[self.varying_]) / self.scale_
         return Z

@@ -3,7 +3,7 @@
 import logging
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, final
 
@@ -17,6 +17,12 @@ if TYPE_CHECKING:
 _TRIES = 4
 _WAIT_SECONDS, _CLOSE_SECONDS = 60, 10
 _LOST_REASONS = ("scheduler-connection-lost", "scheduler-restart")
+
+
+Unit = Callable[..., Any]
+Calls = Iterable[tuple[Any, ...]]
+# Of each call its number, and its value or its error.
+Outcomes = Iterator[tuple[int, Any, Exception | None]]
 
 
 class LostSchedulerError(ConnectionError):
@@ -51,64 +57,45 @@ class OnCluster:
     def share(self, value: Any) -> Any:
         return _Shared(value, self.client)
 
-    def run(
-        self,
-        unit: Callable[..., Any],
-        calls: Iterable[tuple[Any, ...]],
-        *,
-        ahead: int | None = None,
-    ) -> Iterator[tuple[int, Any, Exception | None]]:
+    def run(self, unit: Unit, calls: Calls, *, ahead: int | None = None) -> Outcomes:
         from distributed import as_completed
 
         waiting = enumerate(calls)
         at_work: dict[Future, _Sent] = {}
         ended = as_completed(loop=self.client.loop)
+
+        def send(sent: _Sent) -> None:
+            future = self._submit(unit, sent)
+            at_work[future] = sent
+            ended.add(future)
+
         more = True
         try:
             while more or at_work:
-                more = more and self._fill(unit, waiting, at_work, ended, ahead)
+                count = self.count if more else 0
+                numbers = [sent.number for sent in at_work.values()]
+                while more and len(numbers) < count and is_near(numbers, ahead):
+                    call = next(waiting, None)
+                    more = call is not None
+                    if call is not None:
+                        send(_Sent(*call))
+                        numbers.append(call[0])
                 if not at_work:
                     continue
                 future = next(ended)
                 sent = at_work.pop(future)
                 outcome = self._outcome(sent, future)
                 if outcome is None:
-                    again = self._again(unit, sent, future)
-                    at_work[again] = sent
-                    ended.add(again)
-                    continue
-                yield outcome
+                    self._renew(sent, future)
+                    send(sent)
+                else:
+                    yield outcome
         finally:
             # who stops listening does not leave work behind
             if at_work and self.client.status == "running":
                 self.client.cancel(list(at_work))
 
-    def _fill(
-        self,
-        unit: Callable[..., Any],
-        waiting: Iterator[tuple[int, tuple[Any, ...]]],
-        at_work: "dict[Future, _Sent]",
-        ended: Any,
-        ahead: int | None,
-    ) -> bool:
-        """Give every worker something to do; whether there may be more calls."""
-        free = self.count - len(at_work)
-        while free > 0:
-            first = min((sent.number for sent in at_work.values()), default=None)
-            last = max((sent.number for sent in at_work.values()), default=0)
-            if ahead is not None and first is not None and last - first >= ahead:
-                return True
-            call = next(waiting, None)
-            if call is None:
-                return False
-            sent = _Sent(*call)
-            future = self._submit(unit, sent)
-            at_work[future] = sent
-            ended.add(future)
-            free -= 1
-        return True
-
-    def _submit(self, unit: Callable[..., Any], sent: "_Sent") -> "Future":
+    def _submit(self, unit: Unit, sent: "_Sent") -> "Future":
         try:
             arguments = [
                 argument.future() if isinstance(argument, _Shared) else argument
@@ -121,8 +108,8 @@ class OnCluster:
         except (OSError, RuntimeError, AttributeError) as error:
             raise self._lost() from error
 
-    def _again(self, unit: Callable[..., Any], sent: "_Sent", future: "Future") -> "Future":
-        """A unit whose shared arguments were lost with the last worker that had them."""
+    def _renew(self, sent: "_Sent", future: "Future") -> None:
+        """Make a unit ready to be sent again that was lost with what it needs."""
         reason = getattr(future.exception(), "reason", "")
         sent.tries += 1
         if reason in _LOST_REASONS or self.client.status != "running" or sent.tries >= _TRIES:
@@ -130,7 +117,6 @@ class OnCluster:
         for argument in sent.arguments:
             if isinstance(argument, _Shared):
                 argument.renew()
-        return self._submit(unit, sent)
 
     def _outcome(self, sent: "_Sent", future: "Future") -> tuple[int, Any, Exception | None] | None:
         """Number, value and error of a unit; None if it was lost with what it needs."""
@@ -194,7 +180,12 @@ class _Shared:
             self._future = None
 
 
-def _alone(code: str, unit: Callable[..., Any], *arguments: Any) -> Any:
+def is_near(numbers: Sequence[int], ahead: int | None) -> bool:
+    """Whether a further unit is not too far after the first unfinished one, of those at work."""
+    return ahead is None or not numbers or max(numbers) - min(numbers) < ahead
+
+
+def _alone(code: str, unit: Unit, *arguments: Any) -> Any:
     """A unit on a worker: with the code of the process that asks, and one thread."""
     import torch
 

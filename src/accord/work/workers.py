@@ -13,7 +13,7 @@ import shutil
 import signal
 import threading
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
@@ -28,7 +28,7 @@ from threadpoolctl import threadpool_limits
 from accord import persistence
 from accord._files import quoted
 from accord._processes import available, server_of, start_server
-from accord.work.cluster import OnCluster
+from accord.work.cluster import Calls, OnCluster, Outcomes, Unit, is_near
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -190,13 +190,7 @@ class Workers(Protocol):
     def share(self, value: Any) -> Any:
         """Something large that many units read: given to units in its place, moved once."""
 
-    def run(
-        self,
-        unit: Callable[..., Any],
-        calls: Iterable[Arguments],
-        *,
-        ahead: int | None = None,
-    ) -> Iterator[tuple[int, Any, Exception | None]]:
+    def run(self, unit: Unit, calls: Calls, *, ahead: int | None = None) -> Outcomes:
         """Number, value and error of each call, as they are done.
 
         A call is taken from ``calls`` only when somebody is free for it, and none that is more
@@ -218,13 +212,7 @@ class Here:
     def share(self, value: Any) -> Any:
         return value
 
-    def run(
-        self,
-        unit: Callable[..., Any],
-        calls: Iterable[Arguments],
-        *,
-        ahead: int | None = None,
-    ) -> Iterator[tuple[int, Any, Exception | None]]:
+    def run(self, unit: Unit, calls: Calls, *, ahead: int | None = None) -> Outcomes:
         for number, arguments in enumerate(calls):
             try:
                 value, error = unit(*arguments), None
@@ -263,18 +251,12 @@ class Processes:
     def share(self, value: Any) -> Any:
         return value
 
-    def run(
-        self,
-        unit: Callable[..., Any],
-        calls: Iterable[Arguments],
-        *,
-        ahead: int | None = None,
-    ) -> Iterator[tuple[int, Any, Exception | None]]:
+    def run(self, unit: Unit, calls: Calls, *, ahead: int | None = None) -> Outcomes:
         waiting, at_work = enumerate(calls), dict[Future[Any], int]()
         more = True
         try:
             while more or at_work:
-                while more and len(at_work) < self.count and _is_near(at_work.values(), ahead):
+                while more and len(at_work) < self.count and is_near([*at_work.values()], ahead):
                     call = next(waiting, None)
                     more = call is not None
                     if call is not None:
@@ -291,12 +273,6 @@ class Processes:
                 "the processes that train must live until they are done, but one was ended "
                 "from outside. Is there enough memory? Use n_jobs=1 (--threads 1)."
             ) from error
-
-
-def _is_near(numbers: Iterable[int], ahead: int | None) -> bool:
-    """Whether a further unit is not too far after the first unfinished one."""
-    begun = list(numbers)
-    return ahead is None or not begun or max(begun) - min(begun) < ahead
 
 
 def _begin(module: str) -> None:
@@ -338,7 +314,7 @@ def workers_of(client: "Client | None") -> Workers:
 
 
 def carry_out(
-    unit: Callable[..., Any],
+    unit: Unit,
     keys: Sequence[str],
     begin: Callable[[int], Arguments | None],
     *,

@@ -333,7 +333,7 @@ def _prepared(data: TrainingData, splits: list[Split], seed: int) -> list[Fold]:
     folds = []
     for kind, train, test in splits:
         pipeline = TableEncoder(data.schema, random_state=seed)
-        features = np.asarray(pipeline.fit_transform(data.X.iloc[train], data.y[train]))
+        features = pipeline.fit_transform(data.X.iloc[train], data.y[train])
         folds.append((kind, train, test, features, pipeline.transform(data.X.iloc[test])))
     return folds
 

@@ -20,7 +20,7 @@ from accord.tables import (
     Table,
     TableError,
     TableSource,
-    absent_column,
+    check_present,
     conform,
     number_column,
     read_table,
@@ -90,15 +90,13 @@ def evaluate_table(
     schema, card = model.schema_, model.card_
     source = read_table(table)
     y = _observed(source, schema)
-    X, surprises, unlike = conform(
-        source.data, schema, source=source.name, by_name=by_name, strict=strict
-    )
+    whole = conform(source.data, schema, source=source.name, by_name=by_name, strict=strict)
     rows = np.flatnonzero(~np.isnan(y))
-    X, y = X.iloc[rows].reset_index(drop=True), y[rows]
+    X, y = whole.X.iloc[rows].reset_index(drop=True), y[rows]
     share = model.coverage if coverage is None else coverage
     found, unusual, distances = _judged(model, X, y, rows + 1, share, predicting)
     found = replace(found, alike=alike_rows(source, model, X, y, rows))
-    unusual = unusual | unlike[rows]
+    unusual = unusual | whole.unlike[rows]
     seen, use = model.seen_in_training(X, y), use_of(found)
     notes = []
     if seen > 0:
@@ -116,7 +114,7 @@ def evaluate_table(
         unusual_rows=most_unusual(found, X, distance=distances, model=model),
         unusual=unusual,
         distances=distances,
-        warnings=(*notes, *source.notes, *surprises.sentences()),
+        warnings=(*notes, *source.notes, *whole.surprises().sentences()),
         seconds=time.perf_counter() - start,
     )
 
@@ -163,9 +161,7 @@ def alike_rows(
 
 
 def _observed(source: Table, schema: Schema) -> Floats:
-    names = source.data.column_names
-    if schema.target not in names:
-        raise absent_column(schema.target, names, role="target", source=source.name)
+    check_present([("target", schema.target)], source.data.column_names, source=source.name)
     y = number_column(source, "target", schema.target, written=schema.target_cells)
     known = int((~np.isnan(y)).sum())
     if known < _MINIMUM_ROWS:

@@ -89,7 +89,10 @@ def feature_effects(
     found = [FeatureEffect(name, 0.0, 0.0, _NO_DIRECTION) for name in names if name in unused]
     for place, name in enumerate(tried):
         progress(place / len(tried), "Explaining")
-        copies = [_shuffled(X, name, rng) for _ in range(1 if wide else _REPEATS)]
+        copies = [
+            X.assign(**{name: X[name].to_numpy()[rng.permutation(len(X))]})
+            for _ in range(1 if wide else _REPEATS)
+        ]
         given = pd.concat(copies, ignore_index=True)
         moved = predict(given)
         gained = np.asarray(moved.mean) - np.tile(mean, len(copies))
@@ -177,10 +180,6 @@ def _best_category(values: "pd.Series[str]", gained: Floats) -> str:
     groups = pd.Series(gained).groupby(values.to_numpy())
     means = groups.mean()[groups.size() >= _ROWS_OF_CATEGORY]
     return f"highest for {printable(means.idxmax(), limit=24)}" if len(means) > 1 else _NO_DIRECTION
-
-
-def _shuffled(X: pd.DataFrame, name: str, rng: np.random.Generator) -> pd.DataFrame:
-    return X.assign(**{name: X[name].to_numpy()[rng.permutation(len(X))]})
 
 
 def _most_related(X: pd.DataFrame, mean: Floats, std: Floats, *, limit: int) -> list[str]:

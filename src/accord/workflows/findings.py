@@ -355,9 +355,6 @@ class LevelCurve:
     width: Floats
     without_model: Floats
 
-    def to_json(self) -> dict[str, Any]:
-        return vars(self)
-
 
 def level_curve(found: Assessment, parts: Sequence[HeldOut]) -> LevelCurve:
     """Coverage and width of the rows of ``found``, whose distributions are in ``parts``."""

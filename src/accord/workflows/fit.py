@@ -123,7 +123,7 @@ class FitResult:
                 for stated, held_out, unusual in self.levels()
             ],
             "by_level": {
-                name: curve.to_json()
+                name: vars(curve)
                 for name, curve in zip(("held_out", "unusual"), self.curves, strict=True)
             },
             "quarters": [vars(quarter) for quarter in self.quarters()],
@@ -136,7 +136,7 @@ class FitResult:
             "unusual_rows": [
                 {**vars(row), "peculiar": dict(row.peculiar)} for row in self.unusual_rows
             ],
-            "partial_dependence": [curve.to_json() for curve in self.dependence],
+            "partial_dependence": [vars(curve) for curve in self.dependence],
             "leaks": self.leaks.to_json(),
             "widest_rows": [row.to_json() for row in self.widest],
             "rows": [row.to_json() for row in self.rows],

@@ -171,15 +171,15 @@ def monitor_table(
     reading, predicting = parts(progress or silent, (1, 4))
     reading(0.0, "Reading")
     model = load_model(model)
-    known_as, place = _fingerprint(model.card_), _checked_state(state)
+    known_as = _fingerprint(model.card_)
+    place = None if state is None else check_output(state, force=True)
     _history(place, model, known_as)  # a state that does not fit is refused before any work
     source = read_table(table)
-    X, surprises, unlike = conform(
-        source.data, model.schema_, source=source.name, by_name=by_name, strict=strict
-    )
+    whole = conform(source.data, model.schema_, source=source.name, by_name=by_name, strict=strict)
+    X = whole.X
     y = _targets(source, model.schema_)
     alike = alike_rows(source, model, X, y, np.arange(len(X)))
-    rows = _Rows.of(model, X, y, alike, unlike, predicting)
+    rows = _Rows.of(model, X, y, alike, whole.unlike, predicting)
     drift = measure_drift(
         X,
         model.profile_,
@@ -214,7 +214,7 @@ def monitor_table(
         warnings=(
             *_notes(recorded.before, recorded.repeated, seen),
             *source.notes,
-            *surprises.sentences(),
+            *whole.surprises().sentences(),
         ),
         seconds=time.perf_counter() - start,
     )
@@ -338,10 +338,6 @@ def _targets(source: Table, schema: Schema) -> Floats:
 def _fingerprint(card: ModelCard) -> str:
     """What tells a model from all others: the card names its rows, its seed and its moment."""
     return hashlib.sha256(json_text(card.to_dict()).encode()).hexdigest()
-
-
-def _checked_state(state: str | Path | None) -> Path | None:
-    return None if state is None else check_output(state, force=True)
 
 
 def _history(place: Path | None, model: TableRegressor, known_as: str) -> History:

@@ -24,9 +24,9 @@ from accord.tables import (
     TableFile,
     TableStream,
     TableWriter,
-    absent_column,
     as_file,
     check_columns,
+    check_present,
     conform_rows,
     open_table,
     refuse_unknown_suffix,
@@ -260,9 +260,7 @@ def _receipt(model: TableRegressor, X: pd.DataFrame, place: int, coverage: float
 
 def _check_stream(stream: TableStream, schema: Schema, ids: Sequence[str], by_name: bool) -> None:
     present = list(stream.columns)
-    for name in ids:
-        if name not in present:
-            raise absent_column(name, present, role="id", source=stream.name)
+    check_present([("id", name) for name in ids], present, source=stream.name)
     others = [name for name in present if name not in ids or name in schema.names]
     check_columns(others, schema, source=stream.name, by_name=by_name)
 

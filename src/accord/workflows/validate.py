@@ -16,7 +16,7 @@ from accord.agreement import (
     probability_of_agreement,
 )
 from accord.distributions import Normal
-from accord.tables import Table, TableError, TableSource, absent_column, number_column, read_table
+from accord.tables import Table, TableError, TableSource, check_present, number_column, read_table
 from accord.tabular import Assessment, point_figures
 from accord.workflows.verdict import (
     Level,
@@ -133,6 +133,8 @@ def validate_predictions(
     )
     found = _found(columns, dist, coverage, rows)
     figures = _figures(columns, agreement, found)
+    gaps = source.data.num_rows - len(rows)
+    left_out = [f"{count(gaps, 'row')} with missing values left out."] if gaps else []
     return ValidateResult(
         source=source.name,
         truth=truth,
@@ -147,12 +149,8 @@ def validate_predictions(
         use=None if found is None else use_of(found),
         required=required,
         figures=figures,
-        warnings=(*source.notes, *_left_out(source.data.num_rows - len(rows))),
+        warnings=(*source.notes, *left_out),
     )
-
-
-def _left_out(rows: int) -> tuple[str, ...]:
-    return (f"{count(rows, 'row')} with missing values left out.",) if rows else ()
 
 
 def _found(
@@ -190,10 +188,7 @@ def _columns(source: Table, roles: dict[str, str]) -> tuple[dict[str, Floats], I
 
     An interval without an end is one that contains everything on that side, and no gap.
     """
-    names = source.data.column_names
-    for role, name in roles.items():
-        if name not in names:
-            raise absent_column(name, names, role=role, source=source.name)
+    check_present(roles.items(), source.data.column_names, source=source.name)
     columns = {
         role: number_column(source, role, name, infinite=role in ("lower", "upper"))
         for role, name in roles.items()
@@ -253,14 +248,10 @@ def _verdict(agreement: Agreement, rows: int, required: float | None) -> Verdict
 
 
 def _answer(share: float, required: float | None) -> tuple[Level, str]:
-    if required is not None:
-        return ("good", "agree with the data") if share >= required else _disagree()
-    if share >= _AGREES:
+    if share >= (_AGREES if required is None else required):
         return "good", "agree with the data"
-    return ("caution", "agree with the data in part") if share >= _IN_PART else _disagree()
-
-
-def _disagree() -> tuple[Level, str]:
+    if required is None and share >= _IN_PART:
+        return "caution", "agree with the data in part"
     return "poor", "do not agree with the data"
 
 

@@ -20,7 +20,8 @@ from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics import coverage, crps, interval_score, interval_width, nll
 from accord.paper import published, sets
-from accord.paper.shift.methods import ACCORD, EFFORT, ShiftedCase, predictions
+from accord.paper.sets import Fold
+from accord.paper.shift.methods import ACCORD, EFFORT, predictions
 from accord.paper.study import Answer
 from accord.portfolio import PortfolioRegressor
 from accord.splits import (
@@ -92,7 +93,7 @@ CONTROLS = (SHIFTED, SHUFFLED, ADDED)
 SHIFT = 3.0
 
 
-def case(family: str, dataset: str, split: int) -> ShiftedCase:
+def case(family: str, dataset: str, split: int) -> Fold:
     """The rows of a split; the same for every method."""
     X, y = sets.table(dataset)
     if family == "time":
@@ -143,15 +144,15 @@ def without_largest_group(columns: Floats) -> Split:
     return group_split(groups, group=int(sizes.argmax()))
 
 
-def _in_time(X: Floats, y: Floats, split: int) -> ShiftedCase:
+def _in_time(X: Floats, y: Floats, split: int) -> Fold:
     days = np.arange(round((MOMENTS[split] + 0.1) * len(y)))
     train, test = time_split(days, fraction=0.1 * len(y) / len(days))
     return _case(X, y, train[_sample(len(train), ROWS, seed=split)], test, split)
 
 
-def _case(X: Floats, y: Floats, train: Indices, test: Indices, split: int) -> ShiftedCase:
+def _case(X: Floats, y: Floats, train: Indices, test: Indices, split: int) -> Fold:
     asked = test[_sample(len(test), TEST_ROWS, seed=split)]
-    return ShiftedCase(X[train], y[train], X[asked], y[asked])
+    return Fold(split, X[train], y[train], X[asked], y[asked])
 
 
 def _sample(n: int, most: int, *, seed: int) -> Indices:
@@ -160,14 +161,14 @@ def _sample(n: int, most: int, *, seed: int) -> Indices:
     return np.sort(np.random.default_rng([seed, 0]).choice(n, most, replace=False))
 
 
-def answer(case: ShiftedCase, dist: Distribution, *, seconds: float) -> Answer:
+def answer(fold: Fold, dist: Distribution, *, seconds: float) -> Answer:
     """Scores of a method on a split, widths and errors in deviations of the training targets.
 
     Of each row are kept: ``distance``, that of :class:`~accord.trust.Growth` to the training rows
     in all features alike, so that no method chooses it; ``loss``; ``covered``, ``width`` of the
     90 % interval.
     """
-    y, unit = case.y_test, float(case.y_train.std())
+    y, unit = fold.y_test, float(fold.y_train.std())
     intervals = {level: np.asarray(dist.interval(level)) for level in COVERAGES}
     loss = nll(y_true=y, dist=dist, average=False)
     error = np.abs(y - np.asarray(dist.mean)) / unit
@@ -180,14 +181,14 @@ def answer(case: ShiftedCase, dist: Distribution, *, seconds: float) -> Answer:
         "auroc": auroc(error, deviation),
         "retention": float(retention(error, deviation).mean()),
         "seconds": seconds,
-        "n_train": float(len(case.y_train)),
+        "n_train": float(len(fold.y_train)),
         "n_test": float(len(y)),
     }
     for level, interval in intervals.items():
         measures[f"coverage{100 * level:.0f}"] = coverage(y_true=y, interval=interval)
         measures[f"width{100 * level:.0f}"] = interval_width(y_true=y, interval=interval) / unit
     curves = {
-        "distance": Growth().fit(case.X_train)(case.X_test),
+        "distance": Growth().fit(fold.X_train)(fold.X_test),
         "loss": loss,
         "covered": coverage(y_true=y, interval=intervals[0.9], average=False),
         "width": interval_width(y_true=y, interval=intervals[0.9], average=False) / unit,
@@ -252,7 +253,9 @@ def controlled(dataset: str, split: int) -> dict[tuple[str, str], Answer]:
     random = np.random.default_rng([split, 2])
     noise, asked = (random.normal(size=(len(x), 5)) for x in (rows.X_train, rows.X_test))
     bare, one, five = (
-        _model(np.column_stack([rows.X_train, noise[:, :n]]), rows.y_train, seed=split)
+        PortfolioRegressor(effort=EFFORT, random_state=split).fit(
+            np.column_stack([rows.X_train, noise[:, :n]]), rows.y_train
+        )
         for n in (0, 1, 5)
     )
 
@@ -272,10 +275,6 @@ def controlled(dataset: str, split: int) -> dict[tuple[str, str], Answer]:
         (ACCORD, control): Answer({"growth": growth, "seconds": seconds}, {})
         for control, growth in growths.items()
     }
-
-
-def _model(X: Floats, y: Floats, *, seed: int) -> PortfolioRegressor:
-    return PortfolioRegressor(effort=EFFORT, random_state=seed).fit(X, y)
 
 
 def answered(group: str, dataset: str, split: int) -> dict[tuple[str, str], Answer]:

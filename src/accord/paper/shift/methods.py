@@ -11,7 +11,7 @@ from copy import copy
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from importlib.util import find_spec
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import numpy as np
 
@@ -26,6 +26,7 @@ from accord.estimators import (
     fit_together,
     inner_splits,
 )
+from accord.paper.sets import Fold
 from accord.portfolio import PortfolioRegressor
 
 EFFORT: Final = "quick"
@@ -51,18 +52,6 @@ _HELD_OUT = 0.2
 _QUANTILES = 100
 # Variances of methods that know no noise end here, as a share of the targets' deviation.
 _FLOOR = 1e-3
-
-
-class ShiftedCase(NamedTuple):
-    """Training and test rows of one split.
-
-    **Shape**: X_train (N, d), y_train (N,), X_test (M, d), y_test (M,).
-    """
-
-    X_train: Floats
-    y_train: Floats
-    X_test: Floats
-    y_test: Floats
 
 
 @dataclass(frozen=True)
@@ -114,12 +103,12 @@ def _dated(package: str) -> str:
 Predicted = dict[str, Distribution]
 
 
-def predictions(case: ShiftedCase, *, seed: int) -> Iterator[tuple[str, Distribution, float]]:
+def predictions(fold: Fold, *, seed: int) -> Iterator[tuple[str, Distribution, float]]:
     """Each method's predictions of the test rows, and its seconds of one core.
 
     What several methods share is trained once, and its time is shared out.
     """
-    families: list[Callable[[ShiftedCase, int], Predicted]] = [
+    families: list[Callable[[Fold, int], Predicted]] = [
         _portfolio,
         _networks,
         _boosting,
@@ -130,23 +119,23 @@ def predictions(case: ShiftedCase, *, seed: int) -> Iterator[tuple[str, Distribu
         families.append(_natural)
     for predicted in families:
         start = time.process_time()
-        found = predicted(case, seed)
+        found = predicted(fold, seed)
         seconds = (time.process_time() - start) / len(found)
         for name, dist in found.items():
             yield name, dist, seconds
 
 
-def _portfolio(case: ShiftedCase, seed: int) -> Predicted:
-    model = PortfolioRegressor(effort=EFFORT, random_state=seed).fit(case.X_train, case.y_train)
+def _portfolio(fold: Fold, seed: int) -> Predicted:
+    model = PortfolioRegressor(effort=EFFORT, random_state=seed).fit(fold.X_train, fold.y_train)
     bare = copy(model)
     nowhere = replace(model.widening_.tolerance, base=0.0, relative=0.0)
     bare.widening_ = replace(model.widening_, tolerance=nowhere)
-    return {ACCORD: model.predict_dist(case.X_test), BARE: bare.predict_dist(case.X_test)}
+    return {ACCORD: model.predict_dist(fold.X_test), BARE: bare.predict_dist(fold.X_test)}
 
 
-def _networks(case: ShiftedCase, seed: int) -> Predicted:
+def _networks(fold: Fold, seed: int) -> Predicted:
     """Three ways to use the same five networks away from the data, and the networks alone."""
-    X, y, settings = case.X_train, case.y_train, RECIPES["cosine"]
+    X, y, settings = fold.X_train, fold.y_train, RECIPES["cosine"]
     local = BVMRegressor(**settings, tolerance="local", random_state=seed)
     splits = inner_splits(X, np.random.RandomState(seed))
     inner = [DeepEnsembleRegressor(**settings, random_state=seed) for _ in splits]
@@ -155,13 +144,13 @@ def _networks(case: ShiftedCase, seed: int) -> Predicted:
     tests = [model.predict_dist(X[s.test]) for model, s in zip(inner, splits, strict=True)]
     unusual = np.array([split.unusual for split in splits])
     bearable, best = _inflations(tests, [y[split.test] for split in splits], unusual)
-    alone = local.without_tolerance().predict_dist(case.X_test)
+    alone = local.without_tolerance().predict_dist(fold.X_test)
     return {
         DEEP: alone,
         GLOBAL: alone.rescaled(bearable),
         FREE: alone.rescaled(best),
-        LOCAL: local.predict_dist(case.X_test),
-        LAPLACE: last_layer(local, X, case.X_test),
+        LOCAL: local.predict_dist(fold.X_test),
+        LAPLACE: last_layer(local, X, fold.X_test),
     }
 
 
@@ -178,17 +167,17 @@ def _inflations(tests: list[Distribution], y: list[Floats], unusual: Bools) -> t
     return curve.chosen, INFLATIONS[int(np.argmin(curve.out_of_distribution))]
 
 
-def _boosting(case: ShiftedCase, seed: int) -> Predicted:
-    n = len(case.y_train)
+def _boosting(fold: Fold, seed: int) -> Predicted:
+    n = len(fold.y_train)
     order = np.random.default_rng(seed).permutation(n)
     held_out, train = np.split(order, [round(_HELD_OUT * n)])
-    model = _booster(seed).fit(case.X_train[train], case.y_train[train])
+    model = _booster(seed).fit(fold.X_train[train], fold.y_train[train])
 
     def around(X: Floats) -> Distribution:
-        return Normal(np.asarray(model.predict(X), dtype=np.float64), float(case.y_train.std()))
+        return Normal(np.asarray(model.predict(X), dtype=np.float64), float(fold.y_train.std()))
 
-    conformal = Conformal().fit(around(case.X_train[held_out]), case.y_train[held_out])
-    return {BOOSTING: conformal(around(case.X_test))}
+    conformal = Conformal().fit(around(fold.X_train[held_out]), fold.y_train[held_out])
+    return {BOOSTING: conformal(around(fold.X_test))}
 
 
 def _booster(seed: int) -> Any:
@@ -207,27 +196,27 @@ def _booster(seed: int) -> Any:
     return HistGradientBoostingRegressor(random_state=seed)
 
 
-def _natural(case: ShiftedCase, seed: int) -> Predicted:
+def _natural(fold: Fold, seed: int) -> Predicted:
     from ngboost import NGBRegressor
 
     model = NGBRegressor(
         n_estimators=NATURAL_TREES, learning_rate=NATURAL_RATE, random_state=seed, verbose=False
-    ).fit(case.X_train, case.y_train)
-    found = model.pred_dist(case.X_test)
-    return {NATURAL: Normal(found.loc, np.maximum(found.scale, _FLOOR * case.y_train.std()))}
+    ).fit(fold.X_train, fold.y_train)
+    found = model.pred_dist(fold.X_test)
+    return {NATURAL: Normal(found.loc, np.maximum(found.scale, _FLOOR * fold.y_train.std()))}
 
 
-def _process(case: ShiftedCase, seed: int) -> Predicted:
+def _process(fold: Fold, seed: int) -> Predicted:
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.gaussian_process import GaussianProcessRegressor
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
-    center, spread = case.X_train.mean(axis=0), case.X_train.std(axis=0)
+    center, spread = fold.X_train.mean(axis=0), fold.X_train.std(axis=0)
     X, asked = (
-        (x - center) / np.where(spread > 0, spread, 1.0) for x in (case.X_train, case.X_test)
+        (x - center) / np.where(spread > 0, spread, 1.0) for x in (fold.X_train, fold.X_test)
     )
-    shift, unit = case.y_train.mean(), case.y_train.std()
-    z = (case.y_train - shift) / unit
+    shift, unit = fold.y_train.mean(), fold.y_train.std()
+    z = (fold.y_train - shift) / unit
     d = X.shape[1]
     kernel = ConstantKernel() * Matern(np.full(d, d**0.5), (1e-2, 1e4), nu=2.5)
     kernel += WhiteKernel(0.1, (_FLOOR**2, 1e1))
@@ -255,18 +244,18 @@ def _climbed(objective: Any, start: Floats, bounds: Any) -> tuple[Floats, float]
     return found.x, found.fun
 
 
-def _marginal(case: ShiftedCase, seed: int) -> Predicted:
+def _marginal(fold: Fold, seed: int) -> Predicted:
     """A kernel density estimate at quantiles of the training targets, by Silverman's rule.
 
     Where targets come in steps its bell curves are half a step wide at least: narrower ones would
     be sure of nothing but the rounding.
     """
-    y = case.y_train
+    y = fold.y_train
     step = float(np.median(np.diff(np.unique(y))))
     quarters = np.subtract(*np.quantile(y, [0.75, 0.25])) / 1.34
     width = max(0.9 * min(y.std(), quarters or y.std()) * len(y) ** -0.2, step / 2)
     centers = np.quantile(y, (np.arange(_QUANTILES) + 0.5) / _QUANTILES)
-    rows = np.broadcast_to(centers[:, None], (_QUANTILES, len(case.X_test)))
+    rows = np.broadcast_to(centers[:, None], (_QUANTILES, len(fold.X_test)))
     return {MARGINAL: Mixture(Normal(rows.copy(), width), spread="noise")}
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from math import nan
+from typing import Any
 
 import numpy as np
 
@@ -40,36 +41,28 @@ from accord.paper.shift.verdicts import COVERED, NAME, beyond, compared, records
 from accord.paper.study import Drawing, Group, Protocol, Source, Study, StudyModel
 from accord.paper.tables import Entry, ResultColumn, ResultTable
 
-Statistic = Callable[[Sequence[float]], float]
+Statistic = Callable[[Sequence[float]], Any]
 _ALL = "all shifts"
 
 
-def _mean(found: Sequence[float]) -> float:
-    return float(np.mean(found))
-
-
-def _median(found: Sequence[float]) -> float:
-    return float(np.median(found))
-
-
-def _covering(found: Sequence[float]) -> float:
+def _covering(found: Sequence[float]) -> Any:
     """The share of splits on which intervals hold."""
-    return float(np.mean(np.array(found) >= COVERED))
+    return np.mean(np.array(found) >= COVERED)
 
 
 # heading, measure, how splits are summed up
 _SCORES: tuple[tuple[str, str, Statistic], ...] = (
-    ("NLL", "nll", _median),
-    ("CRPS", "crps", _median),
-    ("interval score", "interval_score", _median),
-    ("covers at 50 %", "coverage50", _mean),
-    ("at 90 %", "coverage90", _mean),
-    ("at 95 %", "coverage95", _mean),
+    ("NLL", "nll", np.median),
+    ("CRPS", "crps", np.median),
+    ("interval score", "interval_score", np.median),
+    ("covers at 50 %", "coverage50", np.mean),
+    ("at 90 %", "coverage90", np.mean),
+    ("at 95 %", "coverage95", np.mean),
     ("splits ≥ 85 % at 90 %", "coverage90", _covering),
-    ("width at 90 %", "width90", _median),
-    ("AUROC", "auroc", _mean),
-    ("retention", "retention", _mean),
-    ("seconds", "seconds", _mean),
+    ("width at 90 %", "width90", np.median),
+    ("AUROC", "auroc", np.mean),
+    ("retention", "retention", np.mean),
+    ("seconds", "seconds", np.mean),
 )
 _SCORES_NOTE = (
     "Medians over splits of NLL, CRPS (by 50 quantiles), interval score and width, means of the "
@@ -100,7 +93,7 @@ def _names() -> tuple[str, ...]:
 def _entry(found: Sequence[float], statistic: Statistic, at: tuple[str, str, str, str]) -> Entry:
     """A number over splits; ``at`` is the set, the measure, the method and the family."""
     dataset, measure, method, family = at
-    estimate = MeanOverSplits(statistic(found), nan, len(found)) if found else None
+    estimate = MeanOverSplits(float(statistic(found)), nan, len(found)) if found else None
     return Entry(dataset, measure, Source(NAME, method, family), estimate, None)
 
 
@@ -136,7 +129,7 @@ def _by_family(results: Results) -> ResultTable:
         for method in rivals:
             theirs = values(results, method, "nll", [family])
             gaps = [theirs[place] - ours[place] for place in theirs]
-            entries.append(_entry(gaps, _median, ("all sets", "nll_difference", method, family)))
+            entries.append(_entry(gaps, np.median, ("all sets", "nll_difference", method, family)))
         columns.append(ResultColumn(f"{family} ({len(ours)})", tuple(entries)))
     return ResultTable(
         "shift-families",
@@ -157,7 +150,7 @@ def _coverage_by_family(results: Results) -> ResultTable:
             tuple(
                 _entry(
                     list(values(results, method, "coverage90", [family]).values()),
-                    _mean,
+                    np.mean,
                     ("all sets", "coverage90", method, family),
                 )
                 for method in _names()
@@ -233,7 +226,7 @@ def _splits(results: Results) -> ResultTable:
     for method, measure, heading in wanted:
         found = values(results, method, measure, tuple(FAMILIES))
         entries = [
-            _entry([found[place]], _mean, (place[1], measure, method, _family(place)))
+            _entry([found[place]], np.mean, (place[1], measure, method, _family(place)))
             for place in places
         ]
         columns.append(ResultColumn(heading, tuple(entries)))
