@@ -283,7 +283,7 @@ def schema(frame: pd.DataFrame) -> Schema:
     ("columns", "message"),
     [
         (["size", "town", "street", "new"], r"'sold' is missing"),
-        (["Size", "town", "street", "sold", "new"], r"'size' is missing \(is it 'Size' for 'size'"),
+        (["Size", "town", "street", "sold", "new"], r"'size' is missing \(the table has 'Size'\)"),
         (["size", "town", "street", "sold", "new", "odd"], "'odd' is not known to the model"),
         (["town", "size", "street", "sold", "new"], "'town' and 'size' stand in another order"),
     ],
