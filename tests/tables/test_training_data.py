@@ -555,3 +555,29 @@ def test_a_first_row_in_place_of_names_is_suspected(names: list[str], doubted: b
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=names)
     notes = prepare_training(read_table(frame), target=names[-1]).notes
     assert any("add a line with names" in note for note in notes) == doubted
+
+
+@pytest.mark.parametrize("word", ["missing", "k.A.", "(null)"])
+def test_a_word_in_place_of_many_quantities_is_a_gap(word: str) -> None:
+    rng = np.random.default_rng(0)
+    numbers = [f"{value:.3f}" for value in rng.normal(size=60)]
+    size = [word if place % 3 == 0 else number for place, number in enumerate(numbers)]
+    frame = pd.DataFrame({"size": size, "y": rng.normal(size=60)})
+    data = prepare_training(read_table(frame), target="y")
+    assert data.schema.columns[0].kind == "number"
+    assert np.isnan(data.X["size"]).sum() == 20
+    assert f"In 'size': '{word}' counts as missing." in data.notes
+
+
+def test_few_codes_and_a_word_are_categories() -> None:
+    rng = np.random.default_rng(0)
+    grade = rng.choice(["1", "2", "3", "special"], 60)
+    frame = pd.DataFrame({"grade": grade, "y": rng.normal(size=60)})
+    assert prepare_training(read_table(frame), target="y").schema.columns[0].kind == "category"
+
+
+def test_a_target_that_is_often_a_word_is_refused() -> None:
+    y = ["running" if place % 3 == 0 else f"{place / 7:.3f}" for place in range(60)]
+    frame = pd.DataFrame({"x": np.arange(60) ** 0.5, "y": y})
+    with pytest.raises(TableError, match="'y' must hold numbers, got text such as 'running'"):
+        prepare_training(read_table(frame), target="y")

@@ -159,7 +159,7 @@ def infer_column(
     nothing: NDArray[Any] = np.empty(0)
     if cells.null_count == len(cells):
         return Inferred(None, "every value is missing", nothing)
-    found = detect(cells, decimal=decimal)
+    found = detect(cells, decimal=decimal, gaps=True)
     if category:
         insist, found = True, CellFormat("category", by_request=True)
     if found is None:
