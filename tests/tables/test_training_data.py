@@ -581,3 +581,44 @@ def test_a_target_that_is_often_a_word_is_refused() -> None:
     frame = pd.DataFrame({"x": np.arange(60) ** 0.5, "y": y})
     with pytest.raises(TableError, match="'y' must hold numbers, got text such as 'running'"):
         prepare_training(read_table(frame), target="y")
+
+
+def test_limits_in_the_target_are_bounds() -> None:
+    frame = pd.DataFrame({"x": np.arange(30.0) ** 2, "y": ["<0.5", "1.5", "2.5"] * 10})
+    with pytest.raises(
+        TableError, match=r"such as '<0.5'. Write .* upper bound \(--upper-column\)"
+    ):
+        prepare_training(read_table(frame), target="y")
+
+
+def test_a_file_without_names_is_suspected(tmp_path: Path) -> None:
+    rows = [
+        f"{place / 7 + 1:.3f},{'red' if place % 2 else 'blue'},{place**0.5:.3f}"
+        for place in range(30)
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(rows))
+    table = read_table(path)
+    notes = prepare_training(table, target=table.data.column_names[-1]).notes
+    assert any("look like values" in note for note in notes)
+    with pytest.raises(OptionError, match="If these are values, add a line with names"):
+        prepare_training(table, target="price")
+
+
+def test_a_number_that_may_stand_for_nothing_is_pointed_out() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"wind": rng.normal(size=60), "y": rng.normal(size=60)})
+    assert prepare_training(read_table(frame), target="y").notes == ()
+    frame.loc[::9, "wind"] = -999
+    frame.loc[3:6, "y"] = 9999
+    notes = prepare_training(read_table(frame), target="y").notes
+    assert sum("stands for a missing value" in note for note in notes) == 2
+    assert any(note.startswith("'wind' is -999 in 7 rows, far from all others") for note in notes)
+
+
+def test_how_dates_are_written_is_said_by_an_example() -> None:
+    days = pd.date_range("2024-01-01", periods=40).strftime("%d.%m.%Y")
+    frame = pd.DataFrame({"day": days, "y": np.arange(40.0) ** 0.5})
+    data = prepare_training(read_table(frame), target="y")
+    assert "In 'day': dates written like 31.01.2024." in data.notes
+    assert data.decisions[0].reason == "dates written like 31.01.2024"

@@ -32,7 +32,7 @@ _CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _YEAR = r"(1[89]|20)\d\d"
 _DATE = (
-    r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}"
+    r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}|\d{8}T\d{4,6}|\d{1,2}[a-z]{3}\d{2,4}"
     rf"|{_MONTH}[./ -]+\d{{1,2}}[./ ,-]+\d{{2,4}}|\d{{1,2}}[./ -]+{_MONTH}[./ ,-]+\d{{2,4}}"
     rf"|{_YEAR}[./-]\d{{1,2}}|\d{{1,2}}[./-]{_YEAR}|{_MONTH}[ -]({_YEAR}|\d\d))"
     r"([T ,]+\d{1,2}:\d{2}.*)?$"
@@ -247,11 +247,12 @@ def _date_formats(day_first: bool) -> list[str]:
     orders = ["%d{0}%m{0}%Y", "%m{0}%d{0}%Y"] if day_first else ["%m{0}%d{0}%Y", "%d{0}%m{0}%Y"]
     orders += [order.replace("%Y", "%y") for order in orders] + ["%Y{0}%m{0}%d"]
     days = [order.format(mark) for order in orders for mark in "./- "]
-    days += [f"%d{mark}%{month}{mark}%{year}" for mark in " -" for month in "bB" for year in "Yy"]
+    days += [f"%d{mark}%{m}{mark}%{y}" for mark in (" ", "-", "") for m in "bB" for y in "Yy"]
     days += [f"%{month} %d{mark}%Y" for month in "bB" for mark in (", ", " ")]
     months = [order.format(mark) for order in ("%Y{}%m", "%m{}%Y") for mark in "-/."]
     months += [f"%{m}{mark}%{y}" for m in "bB" for mark in " -" for y in "Yy"]
-    times = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+    clocks = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+    times = ["", *(mark + clock for mark in (" ", ", ") for clock in clocks)]
     return [day + time for time in times for day in days] + months
 
 
