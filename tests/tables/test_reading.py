@@ -324,8 +324,12 @@ def test_lines_above_the_header_and_headers_of_another_width(
 
 @pytest.mark.parametrize(
     "lines",
-    [["size,price", "1,5,2", "2,5,3"], ["size, town", '1, "Ulm, DE"', '2, "Bonn, DE"']],
-    ids=["decimal commas", "spaces before quotation marks"],
+    [
+        ["size,price", "1,5,2", "2,5,3"],
+        ["size, town", '1, "Ulm, DE"', '2, "Bonn, DE"'],
+        ['"size", "town"', '"1", "Ulm, DE"', '"2", "Bonn, DE"'],
+    ],
+    ids=["decimal commas", "spaces before quotation marks", "spaces between quoted cells"],
 )
 def test_cells_that_are_cut_in_two_are_no_names_of_rows(lines: list[str], tmp_path: Path) -> None:
     path = tmp_path / "cut.csv"
