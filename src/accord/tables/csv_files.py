@@ -279,7 +279,7 @@ def _layout(lines: list[str], mark: str) -> tuple[int, int]:
 
 
 def _has_number(cells: list[str]) -> bool:
-    return any(re.fullmatch(r"[+-]?[\d.,]*\d", cell.strip(" \t\"")) for cell in cells)
+    return any(re.fullmatch(r"[+-]?[\d.,]*\d", cell.strip(' \t"')) for cell in cells)
 
 
 def _full_names(names: list[str], rows: list[str], mark: str) -> list[str]:
