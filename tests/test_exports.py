@@ -168,3 +168,9 @@ def test_public_functions_say_what_they_return() -> None:
     found = {name: returned(function) for name, function in public_functions()}
     assert len(found) > 100
     assert [name for name, words in found.items() if words in ("", "Any")] == []
+
+
+def test_a_misspelt_name_brings_the_right_one() -> None:
+    code = "import accord; accord.TableRegresor"
+    run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "Did you mean: 'TableRegressor'?" in run.stderr

@@ -4,6 +4,7 @@ The public names, each loaded on first use, so that ``import accord`` costs noth
 and editors see them as what they are.
 """
 
+import sys
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -171,7 +172,10 @@ if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
         if name not in __all__:
-            raise AttributeError(f"module 'accord' has no attribute {name!r}")
+            # name and obj let Python add "Did you mean: …?"
+            raise AttributeError(
+                f"module 'accord' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
+            )
         module = import_module(f"accord.{_HOME_OF.get(name, name)}")
         value = getattr(module, name) if name in _HOME_OF else module
         globals()[name] = value

@@ -468,3 +468,11 @@ def test_an_exponential_head_is_finite_far_away(sine):
     model = BVMRegressor(**(QUICK | {"variance_head": "exp", "epochs": 2})).fit(*sine)
     dist = model.predict_dist([[1e6], [-1e30], [1e300]])
     assert np.isfinite(np.concatenate([dist.mean, dist.std, dist.interval(0.95).ravel()])).all()
+
+
+def test_the_name_of_a_column_is_no_target() -> None:
+    frame = pd.DataFrame({"x": [0.0, 1.0], "y": [1.0, 2.0]})
+    with pytest.raises(
+        TypeError, match=r"got the text 'y'. .* accord.TableRegressor takes the name"
+    ):
+        BVMRegressor().fit(frame, "y")

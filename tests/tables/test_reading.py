@@ -1,6 +1,7 @@
 """Files as people have them: separators, encodings, compression, and all that can be wrong."""
 
 import gzip
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -292,3 +293,46 @@ def test_types_that_pandas_alone_has_are_read_as_what_they_stand_for() -> None:
 def test_cells_of_no_known_type_are_named(value: object) -> None:
     with pytest.raises(TableError, match=r"'odd' of the DataFrame holds .* \((complex|object)"):
         read_table(pd.DataFrame({"x": [1.0], "odd": [value]}))
+
+
+NAMES, ROWS = "size,town,price", ["1.5,Ulm,2", "2.5,Bonn,3", "4.5,Ulm,7"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "names", "note"),
+    [
+        (["# rig 7", "# 2024-05-01", NAMES, *ROWS], NAMES, "2 lines above .* '# rig 7'"),
+        (["# rig 7; run 3", NAMES, *ROWS], NAMES, "1 line above"),
+        (["Operator,Smith", "", NAMES, *ROWS], NAMES, "1 line above .* 'Operator,Smith'"),
+        ([NAMES, *(f"{row}," for row in ROWS)], f"{NAMES},column 4", ""),
+        ([f"{NAMES},", *ROWS], NAMES, ""),
+        ([NAMES, *(f'"r{k}",{row}' for k, row in enumerate(ROWS))], f"column 1,{NAMES}", ""),
+    ],
+    ids=["comments", "other marks", "remark", "rows end in one", "header ends in one", "R"],
+)
+def test_lines_above_the_header_and_headers_of_another_width(
+    lines: list[str], names: str, note: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "rig.csv"
+    path.write_text("\n".join(lines) + "\n")
+    table = read_table(path)
+    assert table.data.column_names == names.split(",")
+    assert table.data.column("price").to_pylist() == ["2", "3", "7"]
+    assert len(table.notes) == bool(note)
+    assert all(re.search(note, found) for found in table.notes)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["size,price", "1,5,2", "2,5,3"],
+        ["size, town", '1, "Ulm, DE"', '2, "Bonn, DE"'],
+        ['"size", "town"', '"1", "Ulm, DE"', '"2", "Bonn, DE"'],
+    ],
+    ids=["decimal commas", "spaces before quotation marks", "spaces between quoted cells"],
+)
+def test_cells_that_are_cut_in_two_are_no_names_of_rows(lines: list[str], tmp_path: Path) -> None:
+    path = tmp_path / "cut.csv"
+    path.write_text("\n".join(lines) + "\n")
+    with pytest.raises(TableError, match="Expected 2 columns, got 3"):
+        read_table(path)

@@ -283,7 +283,7 @@ def schema(frame: pd.DataFrame) -> Schema:
     ("columns", "message"),
     [
         (["size", "town", "street", "new"], r"'sold' is missing"),
-        (["Size", "town", "street", "sold", "new"], r"'size' is missing \(is it 'Size' for 'size'"),
+        (["Size", "town", "street", "sold", "new"], r"'size' is missing \(the table has 'Size'\)"),
         (["size", "town", "street", "sold", "new", "odd"], "'odd' is not known to the model"),
         (["town", "size", "street", "sold", "new"], "'town' and 'size' stand in another order"),
     ],
@@ -557,3 +557,70 @@ def test_a_first_row_in_place_of_names_is_suspected(names: list[str], doubted: b
     frame = pd.DataFrame(np.random.default_rng(0).normal(size=(30, 3)), columns=names)
     notes = prepare_training(read_table(frame), target=names[-1]).notes
     assert any("add a line with names" in note for note in notes) == doubted
+
+
+@pytest.mark.parametrize("word", ["missing", "k.A.", "(null)"])
+def test_a_word_in_place_of_many_quantities_is_a_gap(word: str) -> None:
+    rng = np.random.default_rng(0)
+    numbers = [f"{value:.3f}" for value in rng.normal(size=60)]
+    size = [word if place % 3 == 0 else number for place, number in enumerate(numbers)]
+    frame = pd.DataFrame({"size": size, "y": rng.normal(size=60)})
+    data = prepare_training(read_table(frame), target="y")
+    assert data.schema.columns[0].kind == "number"
+    assert np.isnan(data.X["size"]).sum() == 20
+    assert f"In 'size': '{word}' counts as missing." in data.notes
+
+
+def test_few_codes_and_a_word_are_categories() -> None:
+    rng = np.random.default_rng(0)
+    grade = rng.choice(["1", "2", "3", "special"], 60)
+    frame = pd.DataFrame({"grade": grade, "y": rng.normal(size=60)})
+    assert prepare_training(read_table(frame), target="y").schema.columns[0].kind == "category"
+
+
+def test_a_target_that_is_often_a_word_is_refused() -> None:
+    y = ["running" if place % 3 == 0 else f"{place / 7:.3f}" for place in range(60)]
+    frame = pd.DataFrame({"x": np.arange(60) ** 0.5, "y": y})
+    with pytest.raises(TableError, match="'y' must hold numbers, got text such as 'running'"):
+        prepare_training(read_table(frame), target="y")
+
+
+def test_limits_in_the_target_are_bounds() -> None:
+    frame = pd.DataFrame({"x": np.arange(30.0) ** 2, "y": ["<0.5", "1.5", "2.5"] * 10})
+    with pytest.raises(
+        TableError, match=r"such as '<0.5'. Write .* upper bound \(--upper-column\)"
+    ):
+        prepare_training(read_table(frame), target="y")
+
+
+def test_a_file_without_names_is_suspected(tmp_path: Path) -> None:
+    rows = [
+        f"{place / 7 + 1:.3f},{'red' if place % 2 else 'blue'},{place**0.5:.3f}"
+        for place in range(30)
+    ]
+    path = tmp_path / "rows.csv"
+    path.write_text("\n".join(rows))
+    table = read_table(path)
+    notes = prepare_training(table, target=table.data.column_names[-1]).notes
+    assert any("look like values" in note for note in notes)
+    with pytest.raises(OptionError, match="If these are values, add a line with names"):
+        prepare_training(table, target="price")
+
+
+def test_a_number_that_may_stand_for_nothing_is_pointed_out() -> None:
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"wind": rng.normal(size=60), "y": rng.normal(size=60)})
+    assert prepare_training(read_table(frame), target="y").notes == ()
+    frame.loc[::9, "wind"] = -999
+    frame.loc[3:6, "y"] = 9999
+    notes = prepare_training(read_table(frame), target="y").notes
+    assert sum("stands for a missing value" in note for note in notes) == 2
+    assert any(note.startswith("'wind' is -999 in 7 rows, far from all others") for note in notes)
+
+
+def test_how_dates_are_written_is_said_by_an_example() -> None:
+    days = pd.date_range("2024-01-01", periods=40).strftime("%d.%m.%Y")
+    frame = pd.DataFrame({"day": days, "y": np.arange(40.0) ** 0.5})
+    data = prepare_training(read_table(frame), target="y")
+    assert "In 'day': dates written like 31.01.2024." in data.notes
+    assert data.decisions[0].reason == "dates written like 31.01.2024"

@@ -1,5 +1,6 @@
 """One estimator from a table to an answer."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -40,6 +41,26 @@ def test_columns_are_used_or_not_with_a_reason(model: TableRegressor) -> None:
     schema = model.schema_
     assert schema.names == ["area", "age", "town", "sold", "<script>alert(1)</script>"]
     assert set(schema.ignored) == {"house", "country"}
+    lines = str(schema).splitlines()
+    assert lines[0] == "price: the target"
+    assert "area: number" in lines
+    assert any(line.startswith("country: not used, constant") for line in lines)
+
+
+def test_how_many_columns_scikit_learn_asks(model: TableRegressor) -> None:
+    assert model.n_features_in_ == len(model.feature_names_in_) == 5
+    assert not hasattr(TableRegressor(), "n_features_in_")
+
+
+def test_results_print_in_a_line(model: TableRegressor, houses: pd.DataFrame) -> None:
+    found = model.held_out_
+    assert re.fullmatch(
+        r"<Assessment of [\d,]+ rows: [\d.]+ % in their 95 % interval, mean width [\d.,]+>",
+        repr(found),
+    )
+    assert repr(found[np.empty(0, np.intp)]) == "<Assessment of 0 rows>"
+    receipts = model.explain_uncertainty(houses.head(2))
+    assert repr(receipts).startswith("<Receipts of 2 rows: text(0)")
 
 
 def test_every_answer_has_a_row_for_each_row(model: TableRegressor, houses: pd.DataFrame) -> None:
@@ -174,6 +195,17 @@ def test_targets_of_no_known_type_are_named(houses: pd.DataFrame) -> None:
 def test_rows_in_a_form_that_is_none(model: TableRegressor, rows: Any, message: str) -> None:
     with pytest.raises(TypeError, match=message):
         model.predict(rows)
+
+
+def test_one_row_of_a_frame_is_no_frame(model: TableRegressor, houses: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=re.escape("Take one row of a frame as frame.iloc[[0]]")):
+        model.predict(houses.iloc[0])
+    assert model.predict(houses.iloc[[0]]).shape == (1,)
+
+
+def test_levels_are_shares(model: TableRegressor, houses: pd.DataFrame) -> None:
+    with pytest.raises(ValueError, match=r"got 95.0 at index 1. Write 0.95 for the 95 % quantile"):
+        model.predict_quantiles(houses.head(1), [0.05, 95])
 
 
 def test_a_word_among_numbers_is_a_gap_that_warns(
@@ -326,6 +358,10 @@ def test_settings_that_cannot_be(houses: pd.DataFrame) -> None:
         quick(ignore="town").fit(houses, "price")
     with pytest.raises(ValueError, match="one value per row"):
         quick().fit(houses, [1.0, 2.0])
+    with pytest.raises(TypeError, match=r"y must be the name of the target column, .* got None"):
+        quick().fit(houses, None)
+    with pytest.raises(TypeError, match=r"time_budget must be a number, got '5m'. Give seconds"):
+        quick(time_budget="5m").fit(houses, "price")
 
 
 def test_copies_groups_and_times_are_pointed_out(houses: pd.DataFrame) -> None:

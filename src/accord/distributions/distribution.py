@@ -309,7 +309,7 @@ class Distribution(Batch):
                [ 8.04, 11.96]])
         """
         levels = to_tensor("alpha", alpha, torch.float64, self._reference.device).detach()
-        check_probability("alpha", levels)
+        check_probability("alpha", levels, remedy="Write 0.95 for the 95 % quantile.")
         if levels.ndim > 1:
             raise ValueError(
                 f"alpha must be a scalar or one-dimensional, got shape {tuple(levels.shape)}. "
@@ -325,7 +325,7 @@ class Distribution(Batch):
 
         **Shape**: ``(*shape, 2)``, lower and upper end.
         """
-        check_scalar("coverage", coverage, remedy="Use quantile for several levels.")
+        check_scalar("coverage", coverage, remedy="Ask for one after the other.")
         check_probability("coverage", coverage, strict=True, remedy="Write 0.95 for 95 %.")
         tail = (1 - torch.tensor(float(coverage), dtype=torch.float64)) / 2
         tails = torch.stack([tail, 1 - tail]).to(self._reference.device)

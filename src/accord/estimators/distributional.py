@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from accord._files import write_whole
+from accord._files import quoted, write_whole
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent
 from accord.distributions import Distribution, uncertainty_of
@@ -213,6 +213,11 @@ class DistributionalRegressor(_Regressor, ABC):
 
         **Shape**: X (N, …), y (N,) or (N, T) → (N, …) and (N, T).
         """
+        if isinstance(y, str):
+            raise TypeError(
+                f"y must hold the targets, got the text {quoted(y)}. Give the column itself, and X "
+                "without it; accord.TableRegressor takes the name of a column."
+            )
         given = y
         X, y = validate_data(
             self,

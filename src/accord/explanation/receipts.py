@@ -96,6 +96,10 @@ class Receipts:
     def __len__(self) -> int:
         return len(self.mean)
 
+    def __repr__(self) -> str:
+        rows = count(len(self), "row")
+        return f"<Receipts of {rows}: text(0) for one in sentences, to_frame() for all>"
+
     @cached_property
     def interval(self) -> Floats:
         """Lower and upper ends, (n, 2); computed when they are first asked for."""

@@ -225,7 +225,7 @@ class PortfolioRegressor(DistributionalRegressor):
         """Checked training rows."""
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
-            check_positive("time_budget", self.time_budget)
+            check_positive("time_budget", self.time_budget, remedy="Give seconds, or None.")
         if self.bounds is not None:
             checked_bounds(self.bounds)
         if self.n_jobs not in (None, -1):

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -50,6 +51,9 @@ _GROUPS: dict[NumberFormat, tuple[str, str]] = {
     "spaced": (SPACE, "numbers with spaces between thousands"),
     "spaced comma": (SPACE, "numbers with a decimal comma"),
 }
+
+# How dates are written is told by an example, whose parts cannot be taken for each other.
+_SOME_DAY = datetime(2024, 1, 31, 16, 5, 9)
 
 # A spreadsheet takes a cell that begins with one of these for a formula, full-width forms included.
 _FORMULA_START = "^[=+\\-@\t\r\n＝＋－＠]"
@@ -258,7 +262,7 @@ def _date(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
 
 
 def _written(cells: CellFormat) -> str:
-    return f" written {cells.date_format.replace('%', '')}" if cells.date_format else ""
+    return f" written like {_SOME_DAY.strftime(cells.date_format)}" if cells.date_format else ""
 
 
 def _as_names(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -324,10 +324,6 @@ def check_columns(
 
 
 def _missing(missing: list[str], candidates: list[str]) -> str:
-    hints = [
-        f"{quoted(near[0])} for {quoted(name)}"
-        for name in missing[:3]
-        if (near := near_matches(name, candidates, limit=1))
-    ]
-    hint = f" (is it {', '.join(hints)}?)" if hints else ""
+    hints = [near[0] for name in missing[:3] if (near := near_matches(name, candidates, limit=1))]
+    hint = f" (the table has {listed(hints)})" if hints else ""
     return f"{listed(missing)} {'is' if len(missing) == 1 else 'are'} missing{hint}"

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from accord._files import OptionError, printable, quoted
+from accord._wording import count
 from accord.tables.problems import TableError, check_names, reason
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
@@ -123,11 +124,21 @@ def _dialect(
     if stated is not None:
         delimiter, lines = delimiter or stated[1], lines[1:]
     mark = _delimiter(lines) if delimiter is None else _named_delimiter(delimiter)
+    before, width = _layout(lines, mark)
     try:
-        names, skip = _header(text, mark, after=stated is not None)
+        names, skip = _header(text, mark, after=before + (stated is not None))
     except csv.Error as error:
         raise TableError(f"the header of {name} cannot be read ({reason(error)}).") from error
     notes = []
+    if before:
+        notes.append(
+            f"{name} begins with {count(before, 'line')} above the names of the columns, left out: "
+            f"{quoted(lines[0], limit=60)}."
+        )
+    if names and len(names) == width - 1:
+        names = _full_names(names, lines[before + 1 :], mark)
+    elif width and len(names) == width + 1:
+        names = names[:-1]
     if encoding is None and not taken.startswith("utf"):
         notes.append(
             f"{name} is not UTF-8 text and was read as {taken}. If letters look wrong, give "
@@ -212,24 +223,74 @@ def _delimiter(lines: list[str]) -> str:
     >>> _delimiter(["a;b", "1,5;2,5"]), _delimiter(["a  b", "1 2"]), _delimiter(["a", "x y"])
     (';', ' ', ',')
     """
-    best, rank = ",", (False, 1)
+    best, rank = ",", (0, 1)
     for mark in _DELIMITERS:
         widths = _widths(lines, mark)
-        found = (len(set(widths)) == 1 and widths[0] > 1, widths[0])
-        if found > rank:
+        even = len(set(widths)) == 1
+        width = _layout(lines, mark)[1]
+        found = (2 * even + (not even and width > 0), width or widths[0])
+        if widths[-1] > 1 and found > rank:
             best, rank = mark, found
     if rank[1] > 1 or len(lines) < 2:
         return best
-    widths = _widths([_squeezed(line) for line in lines], " ")
+    widths = _widths(lines, " ")
     return " " if len(set(widths)) == 1 and widths[0] > 1 else best
 
 
 def _widths(lines: list[str], mark: str) -> list[int]:
     """How many cells each line has; one, where cells would be longer than any cell is."""
     try:
-        return [len(row) for row in csv.reader(lines, delimiter=mark)] or [1]
+        rows = csv.reader(map(_squeezed, lines) if mark == " " else lines, delimiter=mark)
+        return [len(row) for row in rows] or [1]
     except csv.Error:
         return [1]
+
+
+def _layout(lines: list[str], mark: str) -> tuple[int, int]:
+    """How many lines stand above the header, and how many cells a row has; 0 for it if unclear.
+
+    Instruments write remarks there, with fewer cells than rows have. A header without numbers is
+    told from them by its place: at the head of lines of one width, or just before, one cell short
+    (R names no column for the names of rows) or one too long.
+
+    >>> _layout(["# rig 7", "a,b,c", "1,2,3", "4,5,6"], ",")
+    (1, 3)
+    >>> _layout(["a,b", "x,2,3", "y,5,6"], ",")
+    (0, 3)
+    """
+    widths = _widths(lines, mark)
+    width = widths[-1]
+    first = next((k for k in range(len(widths), 0, -1) if widths[k - 1] != width), 0)
+    if first == 0:
+        return 0, width
+    if width < 2 or len(widths) - first < 2 or len(widths) != len(lines):
+        return 0, 0
+    if first == 1 and widths[0] == width + 1 and lines[0].rstrip().endswith(mark):
+        return 0, width
+    if max(widths[:first]) < width:
+        if not _has_number(lines[first].split(mark)):
+            return first, width
+        short = widths[first - 1] == width - 1 and not _has_number(lines[first - 1].split(mark))
+        if short and _full_names([], lines[first:], mark):
+            return first - 1, width
+    return 0, 0
+
+
+def _has_number(cells: list[str]) -> bool:
+    return any(re.fullmatch(r"[+-]?[\d.,]*\d", cell.strip(' \t"')) for cell in cells)
+
+
+def _full_names(names: list[str], rows: list[str], mark: str) -> list[str]:
+    """The names of all columns where the header is one cell short; none if it is not known which.
+
+    Rows end in a separator, or begin with a name. Numbers in the first place are none: a decimal
+    comma may have made two cells of one.
+    """
+    if all(row.rstrip().endswith(mark) for row in rows):
+        return [*names, f"column {len(names) + 1}"]
+    if any(_has_number([row.split(mark)[0]]) or f'{mark} "' in row for row in rows):
+        return []
+    return ["column 1", *names]
 
 
 def _squeezed(line: str) -> str:
@@ -240,17 +301,17 @@ def _spoken(mark: str) -> str:
     return _SPOKEN.get(mark, f"'{mark}'")
 
 
-def _header(text: str, delimiter: str, *, after: bool = False) -> tuple[list[str], int]:
+def _header(text: str, delimiter: str, *, after: int = 0) -> tuple[list[str], int]:
     """Column names, outer spaces aside (a nameless one is called by its place), and rows used.
 
-    ``after`` a first line that names the separator, the header is the line that follows.
+    The header is the line ``after`` so many others, such as one that names the separator.
     """
     lines = io.StringIO(text, newline="")
     rows = csv.reader(map(_squeezed, lines) if delimiter == " " else lines, delimiter=delimiter)
     for skip, row in enumerate(rows, 1):
         if any(cell.strip() for cell in row):
             if after:
-                after = False
+                after -= 1
                 continue
             names = [cell.strip() for cell in row]
             return [name or f"column {place}" for place, name in enumerate(names, 1)], skip

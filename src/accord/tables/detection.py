@@ -32,7 +32,7 @@ _CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _YEAR = r"(1[89]|20)\d\d"
 _DATE = (
-    r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}"
+    r"(?i)^(\d{1,4}[./ -]\d{1,2}[./ -]\d{1,4}|\d{8}T\d{4,6}|\d{1,2}[a-z]{3}\d{2,4}"
     rf"|{_MONTH}[./ -]+\d{{1,2}}[./ ,-]+\d{{2,4}}|\d{{1,2}}[./ -]+{_MONTH}[./ ,-]+\d{{2,4}}"
     rf"|{_YEAR}[./-]\d{{1,2}}|\d{{1,2}}[./-]{_YEAR}|{_MONTH}[ -]({_YEAR}|\d\d))"
     r"([T ,]+\d{1,2}:\d{2}.*)?$"
@@ -46,14 +46,19 @@ _WITH_UNIT = rf"^[+-]?\d(?:[\d.,]|{SPACE})*?{SPACE}?(?P<unit>[^\d\s.,'’()+-][^
 # the rest is a handful of distinct words ("?", "unknown").
 _NUMERIC_SHARE = 0.9
 _ODD_ENTRIES = 5
+# More distinct numbers than this are quantities, however often a word stands in their place.
+_QUANTITIES = 20
 _SAMPLE = 50
 _FIELD = re.compile("%[a-zA-Z]")
 
 
-def detect(column: pa.ChunkedArray, *, decimal: DecimalMark | None = None) -> CellFormat | None:
+def detect(
+    column: pa.ChunkedArray, *, decimal: DecimalMark | None = None, gaps: bool = False
+) -> CellFormat | None:
     """The meaning that fits every cell of a column; None for types that no model can use.
 
-    ``decimal`` is the table's decimal mark, for columns that could be read either way.
+    ``decimal`` is the table's decimal mark, for columns that could be read either way. With
+    ``gaps``, up to half of the cells of a column of quantities may be a word ("unknown").
 
     >>> detect(pa.chunked_array([["1", "2.5", "NA"]])).kind
     'number'
@@ -71,7 +76,7 @@ def detect(column: pa.ChunkedArray, *, decimal: DecimalMark | None = None) -> Ce
         return CellFormat("time")
     if pa.types.is_date(kind) or pa.types.is_timestamp(kind):
         return CellFormat("date")
-    return _detect_text(cleaned(column).drop_null(), decimal) if is_text(kind) else None
+    return _detect_text(cleaned(column).drop_null(), decimal, gaps) if is_text(kind) else None
 
 
 def other_order(column: pa.ChunkedArray, cells: CellFormat) -> CellFormat | None:
@@ -114,23 +119,25 @@ def decimal_mark(table: pa.Table) -> DecimalMark | None:
     return "," if commas else "."
 
 
-def _detect_text(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat:
+def _detect_text(text: pa.ChunkedArray, decimal: DecimalMark | None, gaps: bool) -> CellFormat:
     words = pc.is_in(text, value_set=pa.array(NOTHING_WORDS))
     nothing = tuple(sorted(set(text.filter(words).to_pylist())))
     others = text.filter(pc.invert(words))
-    found = _detect_values(others, decimal) if len(others) else None
+    found = _detect_values(others, decimal, gaps) if len(others) else None
     if found is None:
         return CellFormat("category")
     return replace(found, missing_tokens=tuple(sorted({*found.missing_tokens, *nothing})))
 
 
-def _detect_values(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+def _detect_values(
+    text: pa.ChunkedArray, decimal: DecimalMark | None, gaps: bool
+) -> CellFormat | None:
     if _all(pc.is_in(pc.utf8_lower(text), value_set=pa.array(_BOOLEANS))):
         return CellFormat("boolean")
     return (
         _detect_numbers(text, decimal)
         or _detect_moments(text, decimal)
-        or _with_words(text, decimal)
+        or _with_words(text, decimal, gaps)
     )
 
 
@@ -161,15 +168,18 @@ def _detect_moments(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellF
     return None
 
 
-def _with_words(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+def _with_words(
+    text: pa.ChunkedArray, decimal: DecimalMark | None, gaps: bool
+) -> CellFormat | None:
     """Numbers, dates or times with a few words among them ("unknown"), which mean "missing"."""
     if odd := _odd_entries(text):
         return CellFormat("number", missing_tokens=odd)
     is_word = pc.invert(pc.match_substring_regex(text, r"\d"))
     words = pc.unique(text.filter(is_word)).to_pylist()
-    if not 0 < pc.sum(is_word).as_py() <= (1 - _NUMERIC_SHARE) * len(text):
-        return None
     others = text.filter(pc.invert(is_word))
+    quantities = gaps and len(pc.unique(others)) > _QUANTITIES
+    if not 0 < pc.sum(is_word).as_py() <= (0.5 if quantities else 1 - _NUMERIC_SHARE) * len(text):
+        return None
     found = _detect_numbers(others, decimal) or _detect_moments(others, decimal)
     if found is None or len(words) > _ODD_ENTRIES:
         return None
@@ -237,11 +247,12 @@ def _date_formats(day_first: bool) -> list[str]:
     orders = ["%d{0}%m{0}%Y", "%m{0}%d{0}%Y"] if day_first else ["%m{0}%d{0}%Y", "%d{0}%m{0}%Y"]
     orders += [order.replace("%Y", "%y") for order in orders] + ["%Y{0}%m{0}%d"]
     days = [order.format(mark) for order in orders for mark in "./- "]
-    days += [f"%d{mark}%{month}{mark}%{year}" for mark in " -" for month in "bB" for year in "Yy"]
+    days += [f"%d{mark}%{m}{mark}%{y}" for mark in (" ", "-", "") for m in "bB" for y in "Yy"]
     days += [f"%{month} %d{mark}%Y" for month in "bB" for mark in (", ", " ")]
     months = [order.format(mark) for order in ("%Y{}%m", "%m{}%Y") for mark in "-/."]
     months += [f"%{m}{mark}%{y}" for m in "bB" for mark in " -" for y in "Yy"]
-    times = ("", " %H:%M", " %H:%M:%S", " %H:%M:%S.%f", " %I:%M %p", " %I:%M:%S %p")
+    clocks = ("%H:%M", "%H:%M:%S", "%H:%M:%S.%f", "%I:%M %p", "%I:%M:%S %p")
+    times = ["", *(mark + clock for mark in (" ", ", ") for clock in clocks)]
     return [day + time for time in times for day in days] + months
 
 

@@ -19,7 +19,7 @@ from accord._wording import count, listed
 from accord.tables.cells import CellFormat
 from accord.tables.detection import detect, other_order
 from accord.tables.files import Table
-from accord.tables.problems import TableError
+from accord.tables.problems import TableError, stand_ins
 from accord.tables.schema import Column, Inferred, Schema, as_numbers, counts_rows, infer_column
 
 Role = Literal["group", "time"]
@@ -123,6 +123,7 @@ def _reason(column: Column, values: NDArray[Any]) -> str:
     what = kinds.get(column.kind, "dates")
     remark = remark_on(column.cells, values)
     order = "they grow from row to row" if counts_rows(values) else ""
+    what = "" if remark.startswith(what) else what  # "dates; dates written like …"
     return "; ".join(part for part in (what, remark, order) if part)
 
 
@@ -137,6 +138,8 @@ def _column_notes(name: str, found: Inferred, rows: NDArray[np.int64]) -> list[s
             f"Column {shown} counts up from row to row and is used as a time. If it is only a row "
             "number, list it in ignore (--ignore)."
         )
+    if found.column.kind == "number":
+        notes += stand_ins(name, found.values)
     if len(found.infinite):
         noun = "infinite value" if len(found.infinite) == 1 else "infinite values"
         notes.append(

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from accord._files import quoted
 from accord._types import Floats
+from accord._wording import listed
 from accord.tables.cells import (
     CellFormat,
     CellKind,
@@ -49,6 +50,13 @@ class Column:
     def kind(self) -> CellKind:
         return self.cells.kind
 
+    def described(self) -> str:
+        """Kind, how it is read, and the categories, in a line."""
+        remark = self.cells.remark()
+        names = listed(self.categories) if self.categories else ""
+        more = "; ".join(part for part in (remark, names) if part)
+        return f"{self.kind} ({more})" if more else self.kind
+
     @property
     def limits(self) -> tuple[float, float]:
         """Beyond these a value is absurd, and counts as lying just there."""
@@ -74,6 +82,19 @@ class Schema:
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
+
+    def __str__(self) -> str:
+        """A line for each column: what is in it, or why it is not used.
+
+        >>> town = Column("town", CellFormat("category"), ("Bonn", "Ulm"))
+        >>> print(Schema("price", (town,), {"id": "it only counts the rows"}))
+        price: the target
+        town: category ('Bonn' and 'Ulm')
+        id: not used, it only counts the rows
+        """
+        used = [f"{column.name}: {column.described()}" for column in self.columns]
+        ignored = [f"{name}: not used, {reason}" for name, reason in self.ignored.items()]
+        return "\n".join([f"{self.target}: the target", *used, *ignored])
 
     def to_dict(self) -> dict[str, Any]:
         """A form that JSON and a model file can hold."""
@@ -138,7 +159,7 @@ def infer_column(
     nothing: NDArray[Any] = np.empty(0)
     if cells.null_count == len(cells):
         return Inferred(None, "every value is missing", nothing)
-    found = detect(cells, decimal=decimal)
+    found = detect(cells, decimal=decimal, gaps=True)
     if category:
         insist, found = True, CellFormat("category", by_request=True)
     if found is None:

@@ -1,5 +1,6 @@
 """From a table to what a model is trained on: features, target, and the rows' own tolerances."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
@@ -17,7 +18,7 @@ from accord.tables.conforming import Surprises, conform_rows
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
-from accord.tables.problems import TableError, check_present
+from accord.tables.problems import TableError, check_present, names_in_doubt, stand_ins
 from accord.tables.schema import Schema, as_numbers
 
 MINIMUM_ROWS = 20
@@ -172,14 +173,16 @@ def _assemble(
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
     found = choose_features(table, data, rows, given, ignore, use, category)
-    notes = [*table.notes, *_names_in_doubt(table), *_remarks(table, given.values())]
+    notes = [*table.notes, *names_in_doubt(table.data), *_remarks(table, given.values())]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
     if bounded := int((~exact[kept]).sum()):
         targets = count(bounded, "target is only", "targets are only")
         notes.append(
             f"{targets} known by bounds: models learn from them, figures count the others."
         )
-    notes += _far_targets(y[kept], exact[kept], rows, given["target"])
+    notes += stand_ins(given["target"], y[usable & exact]) or _far_targets(
+        y[kept], exact[kept], rows, given["target"]
+    )
     notes += _copies(found.X, y[kept], given["target"])
     return TrainingData(
         X=found.X,
@@ -221,25 +224,6 @@ def _known(table: Table, given: dict[str, str], numbers: dict[str, Floats]) -> _
 def _given(roles: Mapping[str, str | None]) -> dict[str, str]:
     """The columns that have a role, by what messages call it."""
     return {_BOUNDS.get(role, role): name for role, name in roles.items() if name is not None}
-
-
-def _names_in_doubt(table: Table) -> list[str]:
-    """That a file may have no line of names, where they are numbers that do not count columns."""
-    names = table.data.column_names
-    counted = [str(place) for place in range(len(names) + 1)]
-    if names in (counted[:-1], counted[1:]) or not all(map(_is_number, names)):
-        return []
-    return [
-        f"The names of the columns are numbers ({listed(names, limit=3)}). If they are the first "
-        "row, add a line with names above it."
-    ]
-
-
-def _is_number(text: str) -> bool:
-    try:
-        return bool(np.isfinite(float(text)))
-    except ValueError:
-        return False
 
 
 def _stated(values: Floats, plural: str, column: str) -> Bools:
@@ -338,11 +322,11 @@ def number_column(
         )
     cells = detect(column, decimal=table.decimal)
     if cells is None or cells.kind not in ("number", "boolean", "time"):
-        sample = quoted(_least_like_a_number(column.drop_null()), limit=40)
+        sample = _least_like_a_number(column.drop_null())
         what = "dates" if cells and cells.kind == "date" else "text"
         raise TableError(
-            f"{role} column {quoted(name)} must hold numbers, got {what} such as {sample}. "
-            "Name a numeric column, or remove units and remarks from its cells."
+            f"{role} column {quoted(name)} must hold numbers, got {what} such as "
+            f"{quoted(sample, limit=40)}. {_remedy(sample)}"
         )
     values = convert(column, cells)
     return values if infinite else np.where(np.isfinite(values), values, np.nan)
@@ -371,6 +355,17 @@ def _least_like_a_number(column: pa.ChunkedArray) -> Any:
         if alone is None or alone.kind != "number":
             return cell
     return cells[0]
+
+
+def _remedy(cell: Any) -> str:
+    """What to do about a cell that is no number."""
+    if isinstance(cell, str) and re.match(r"[<>≤≥]\s*[\d.,]", cell):
+        side = "upper" if cell[0] in "<≤" else "lower"
+        return (
+            f"Write such limits into a column of their own, and name it as {side} bound "
+            f"(--{side}-column)."
+        )
+    return "Name a numeric column, or remove units and remarks from its cells."
 
 
 def _cells(table: Table, name: str) -> CellFormat:

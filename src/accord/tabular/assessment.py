@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from accord._types import Bools, Floats, Indices
+from accord._wording import count, number, percent
 from accord.distributions import PARTS, Distribution
 from accord.metrics import ReliabilityCurve, crps, interval_score, mae, r2, rmse
 from accord.portfolio import HeldOut
@@ -51,6 +52,14 @@ class Assessment:
     log_density: Floats
     crps: Floats
     coverage: float
+
+    def __repr__(self) -> str:
+        if not len(self.rows):
+            return "<Assessment of 0 rows>"
+        return (
+            f"<Assessment of {count(len(self.rows), 'row')}: {percent(self.covered)} in their "
+            f"{percent(self.coverage)} interval, mean width {number(self.mean_width, 3)}>"
+        )
 
     @classmethod
     def of(

@@ -173,6 +173,8 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             client: A Dask client, whose workers train.
         """
         self._check_settings()
+        if y is None:
+            raise TypeError("y must be the name of the target column, or the targets, got None.")
         check_placed(self.engine, {"checkpoint": checkpoint, "client": client})
         show = shown(progress)
         show(0.0, "Reading")
@@ -320,6 +322,11 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         return np.array(self.schema_.names, dtype=object)
 
     @property
+    def n_features_in_(self) -> int:
+        """How many columns these are."""
+        return len(self.schema_.names)
+
+    @property
     def schema_(self) -> Schema:
         """The columns in use, how each is read, and why others are not."""
         check_is_fitted(self, "engine_")
@@ -345,6 +352,10 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         hashes = row_hashes(X[self.schema_.names], y)
         n_rows = self._card.get("n_trained") or self._card["n_rows"]
         return share_remembered(hashes, self.remembered_, n_rows=n_rows)
+
+    def _check_loaded(self) -> None:
+        """Let a model that was loaded answer a row, so that parts that do not fit are found now."""
+        self.answer(np.zeros((1, len(self.encoder_.feature_names()))))
 
     def __getstate__(self) -> dict[str, Any]:
         """What a model file holds: not the training rows."""

@@ -173,7 +173,10 @@ def conformed(X: Rows, schema: Schema) -> ConformedRows:
 def named(X: NDArray[Any]) -> pd.DataFrame:
     """An array as a frame, its columns x0, x1, …"""
     if X.ndim != 2:
-        raise ValueError(f"X must have rows and columns, got shape {X.shape}. Reshape it.")
+        raise ValueError(
+            f"X must have rows and columns, got shape {X.shape}. Take one row of a frame as "
+            "frame.iloc[[0]], one column as frame[['name']]; reshape an array."
+        )
     return pd.DataFrame(X, columns=[f"x{place}" for place in range(X.shape[1])])
 
 
