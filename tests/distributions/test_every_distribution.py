@@ -63,6 +63,8 @@ def test_the_variance_is_the_sum_of_its_parts(name: str) -> None:
     np.testing.assert_allclose(dist.std**2, dist.variance)
     assert np.isinf(dist.aleatoric[~known]).all()
     assert (dist.epistemic[known] >= 0).all()
+    for part, values in dist.deviations().items():
+        np.testing.assert_array_equal(values, getattr(dist, part))
 
 
 @continuous

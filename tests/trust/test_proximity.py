@@ -158,6 +158,15 @@ def test_it_grows_in_proportion_to_the_distance(growth: Growth) -> None:
     np.testing.assert_allclose(farther / far, 2.0, rtol=0.05)
 
 
+@pytest.mark.parametrize("d", [3, 12])
+def test_it_is_cut_off_at_zero(d: int) -> None:
+    rng = np.random.default_rng(0)
+    growth, new = Growth().fit(rng.normal(size=(2000, d))), rng.normal(size=(700, d))
+    before = growth(new)
+    assert 0.3 < np.mean(before < 0) < 0.7
+    np.testing.assert_array_equal(growth.cut_off(new), before.clip(min=0.0))
+
+
 def test_units_do_not_matter(growth: Growth) -> None:
     scale = np.array([1e-3, 1.0, 1e5])
     new = np.array([[0.0, 1.0, 2.0], [9.0, 9.0, 9.0]])

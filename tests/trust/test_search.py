@@ -100,3 +100,25 @@ def test_products_of_lower_precision_only_leave_more_to_measure() -> None:
         torch.set_float32_matmul_precision(before)
     np.testing.assert_array_equal(found[1], expected[1])
     np.testing.assert_allclose(found[0], expected[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["plain", "many features", "outlying references", "kinds"])
+def test_rows_surely_near_are_not_measured(name: str) -> None:
+    references, rows, k = CASES[name]()
+    exact, _ = NearestRows(references).query(rows, k)
+    near = float(np.median(exact.mean(axis=1)))
+    distances, found = NearestRows(references).query(rows, k, near=near)
+    spared = found[:, 0] < 0
+    assert np.all(exact[spared].mean(axis=1) < near)
+    assert np.all(distances[spared] == near)
+    np.testing.assert_array_equal(distances[~spared], exact[~spared])
+    assert spared.mean() > 0.25  # half of the rows are near, and nearly all of them easily seen
+
+
+def test_no_row_that_is_not_near_is_called_near() -> None:
+    """Single precision cannot tell any of these apart."""
+    references, rows, k = CASES["crowded"]()
+    exact, _ = NearestRows(references).query(rows, k)
+    distances, found = NearestRows(references).query(rows, k, near=float(exact.mean(axis=1).min()))
+    assert np.all(found >= 0)
+    np.testing.assert_array_equal(distances, exact)

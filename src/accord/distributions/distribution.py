@@ -211,6 +211,17 @@ class Distribution(Batch):
         """The standard deviation that the distance to the training rows adds."""
         return self._answer(self._variances()[2].sqrt())
 
+    def deviations(self) -> dict[str, Values]:
+        """``std`` and its parts by their names, in the time that one of them takes.
+
+        >>> from accord.distributions import Mixture, Normal
+        >>> list(Mixture(Normal(mean=[[0.0], [2.0]], std=1.0)).deviations())
+        ['std', 'noise', 'disagreement', 'distance']
+        """
+        parts = self._variances()
+        found = zip(("std", *PARTS), (_total(parts), *parts), strict=True)
+        return {name: self._answer(variance.sqrt()) for name, variance in found}
+
     @property
     def aleatoric(self) -> Values:
         """The same as ``noise``."""
@@ -380,9 +391,7 @@ class Distribution(Batch):
 
     @final
     def _variance(self) -> Tensor:
-        noise, disagreement, distance = self._variances()
-        # members without a mean have no disagreement (NaN), but an infinite variance
-        return torch.where(noise.isinf(), torch.inf, noise + disagreement + distance)
+        return _total(self._variances())
 
     @final
     def _quantiles(self, p: Tensor, q: Tensor) -> Tensor:
@@ -423,3 +432,9 @@ class Distribution(Batch):
             return found
         density = self._log_prob(found).detach().exp()
         return found - sign * (tail - tail.detach()) / density
+
+
+def _total(parts: Variances) -> Tensor:
+    noise, disagreement, distance = parts
+    # members without a mean have no disagreement (NaN), but an infinite variance
+    return torch.where(noise.isinf(), torch.inf, noise + disagreement + distance)

@@ -235,8 +235,8 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement
     def predict_dist_and_growth(self, X: Any) -> tuple[Distribution, Floats]:
         """The predictive distribution of each row, and how far it lies from the training rows.
 
-        The second is g of a local tolerance, before it is cut off at 0, from the one search that
-        the first takes (:class:`accord.trust.Growth`); other tolerances have none.
+        The second is g of a local tolerance, from the one search that the first takes
+        (:class:`accord.trust.Growth`); other tolerances have none.
 
         **Shape**: (N,), or (N, T) if fitted on several outputs, and (N,).
         """
@@ -245,7 +245,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement
             raise ValueError(
                 f"a growth needs tolerance='local', got {self.tolerance!r}. Use predict_dist."
             )
-        growth = self.growth_(rows)
+        growth = self.growth_.cut_off(rows)
         return self._predictive(rows, growth), growth
 
     def _predictive(self, X: Floats, growth: Floats | None = None) -> Distribution:
@@ -264,7 +264,7 @@ class BVMRegressor(AgreementRegressor, NetworkEnsembleRegressor, StatedAgreement
             return self._constant_half_width(mean)
         half_width, kappa = np.atleast_1d(self.tolerance_), self.relative_tolerance_
         rule = ToleranceRule(half_width, self.target_range_, self.growth_, kappa)
-        return rule.at(self.growth_(X) if growth is None else growth, mean, std)
+        return rule.at(self.growth_.cut_off(X) if growth is None else growth, mean, std)
 
 
 Recipe = Mapping[str, Any]

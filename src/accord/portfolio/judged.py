@@ -131,7 +131,7 @@ class JudgedModel:
 
         **Shape**: X (N, d) → (N,).
         """
-        return self.growth_.is_unusual(self.growth_(X))
+        return self.growth_.is_unusual(self.growth_.cut_off(X))
 
     def answer(self, X: Floats, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         """Predictive distributions, and which rows are unusual.

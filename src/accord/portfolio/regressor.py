@@ -385,7 +385,7 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _answer(self, X: Floats, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         growth = self.widening_.growth
-        values = growth(X)
+        values = growth.cut_off(X)
         dist = self.widening_.answer(
             self._predictions(X), X, growth_at(growth, values), as_known=as_known
         )
@@ -414,7 +414,7 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d) → (N,).
         """
         x = self._checked(X)
-        return self.widening_.is_unusual(self.growth_(x), x)
+        return self.widening_.is_unusual(self.growth_.cut_off(x), x)
 
     def explain_uncertainty(
         self, X: Any, *, coverage: float = 0.95, permutations: int = 0, random_state: int = 0

@@ -141,7 +141,7 @@ class Residuals:
             for member in self.members_
         ]
         growth = self.widening_.growth
-        values = growth(x)
+        values = growth.cut_off(x)
         grown = self._grown(growth, values, means.mean(axis=0))
         dist = self.widening_.answer(predictions, x, grown, as_known=as_known)
         return dist, self.widening_.is_unusual(values, x)

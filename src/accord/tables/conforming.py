@@ -267,13 +267,16 @@ class _Marks(NamedTuple):
 def _marked(
     column: Column, values: NDArray[Any], words: dict[int, str]
 ) -> tuple[NDArray[Any], _Marks]:
-    missing: Bools = pd.isna(values)
-    missing[list(words)] = False  # a word is told by itself
     if column.kind == "category":
+        missing: Bools = pd.isna(values)
         known = pd.Series(values).isin(column.categories).to_numpy()
         return values, _Marks(column, missing, unseen=~known & ~missing)
     numbers = as_numbers(values)
     low, high = column.limits
+    if len(numbers) and low <= numbers.min() and numbers.max() <= high:  # so that none is NaN
+        return values, _Marks(column, np.zeros(len(numbers), bool))
+    missing = pd.isna(values)
+    missing[list(words)] = False  # a word is told by itself
     infinite = np.isinf(numbers)
     absurd = ((numbers < low) | (numbers > high)) & ~infinite
     if values.dtype.kind == "f":  # an infinite value is missing, as in training

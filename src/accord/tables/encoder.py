@@ -107,10 +107,12 @@ class TableEncoder:
 
         **Shape**: X (n, columns) → (n, features).
         """
-        parts = []
+        parts, start = [], 0
         for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
-            parts.append(_APPLY[kind](block, _values(X, columns, kind)))
-        return np.ascontiguousarray(_side_by_side(parts, len(X))[:, self.kept_])
+            part = _APPLY[kind](block, _values(X, columns, kind))
+            kept = np.isin(np.arange(start, start := start + part.shape[1]), self.kept_)
+            parts.append(part if kept.all() else part[:, kept])
+        return _side_by_side(parts, len(X))
 
     def category_features(self, column: Column) -> Floats:
         """The features of a column's categories, then of a missing and of an unknown one.
@@ -198,9 +200,11 @@ def grouped(schema: Schema) -> list[tuple[str, list[Column]]]:
 
 
 def _values(X: pd.DataFrame, columns: list[Column], kind: str) -> NDArray[Any]:
-    if kind in ("one-hot", "target"):
+    if kind == "one-hot":
+        return X[columns[0].name].to_numpy(dtype=object)
+    if kind == "target":
         values = X[columns[0].name].to_numpy(dtype=object, copy=True)
-        values[pd.isna(values)] = None if kind == "one-hot" else _MISSING
+        values[pd.isna(values)] = _MISSING
         return values
     if kind == "date":
         return as_numbers(np.asarray(X[columns[0].name], dtype="datetime64[us]"))[:, None]
@@ -363,10 +367,9 @@ def _braced(text: str) -> str:
 def _apply_one_hot(block: Block, values: NDArray[Any]) -> Floats:
     codes = pd.Categorical(values, categories=block["categories"]).codes.astype(np.intp)
     width = len(block["categories"])
-    gone: Bools = pd.isna(values)
     codes = np.where(codes < 0, width, codes)
     if block["missing"]:
-        codes = np.where(gone, width + 1, codes)
+        codes = np.where(pd.isna(values), width + 1, codes)
     matrix = np.zeros((len(values), width + 1 + block["missing"]))
     matrix[np.arange(len(values)), codes] = 1.0
     return matrix

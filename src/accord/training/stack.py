@@ -28,7 +28,7 @@ ACTIVATIONS: tuple[Activation, ...] = ("relu", "gelu", "silu", "tanh")
 # Rows of a product in prediction with single precision. One row takes the time of so many.
 BLOCK_ROWS = 32
 # Rows predicted at a time, over all members: hidden activations then stay in the processor's cache.
-_CHUNK_VALUES = 2**18
+_CHUNK_VALUES = 2**17
 # The same for one member, in single precision.
 _BLOCK_VALUES = 2**17
 
@@ -198,14 +198,14 @@ class StackedMLP:
 def forward_rows(
     weights: Sequence[Tensor], biases: Sequence[Tensor], x: Tensor, activation: Activation
 ) -> Tensor:
-    """Raw outputs of all members for the same rows.
+    """Raw outputs of all members for the same rows; in memory, units come before rows.
 
     **Shape**: x (N, n_inputs) → (M, N, n_outputs).
     """
-    h = x.expand(weights[0].shape[0], *x.shape)
+    h = x.mT.expand(weights[0].shape[0], -1, -1)
     for weight, bias in zip(weights[:-1], biases[:-1], strict=True):
-        h = _activate(torch.baddbmm(bias, h, weight), activation)
-    return _output(h, weights[-1], biases[-1])
+        h = _activate(torch.baddbmm(bias.mT, weight.mT, h), activation)
+    return torch.baddbmm(biases[-1].mT, weights[-1].mT, h).mT
 
 
 def forward_blocks(

@@ -135,15 +135,17 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         self.training_distances_ = self._training_distances(X, np.isin(same, same[chosen]))
         return self
 
-    def distance(self, X: Any) -> Floats:
+    def distance(self, X: Any, *, near: float = 0.0) -> Floats:
         """Mean distance of each row to the nearest training rows.
+
+        One below ``near`` may be given as ``near``, which takes less time.
 
         **Shape:** X (n, d) → (n,)
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        distances: Floats = self._nearest(self._standardise(X), self.n_neighbors_)[0].mean(axis=1)
-        return distances
+        nearest, _ = self._nearest(self._standardise(X), self.n_neighbors_, near)
+        return np.asarray(nearest.mean(axis=1))
 
     def neighbors(self, X: Any, n: int | None = None, *, among: Bools | None = None) -> Neighbors:
         """The ``n`` nearest training rows, by default as many as ``distance`` is a mean of.
@@ -210,8 +212,10 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
             distances[own] = np.where(itself, nearest[:, 1:], nearest[:, :-1]).mean(axis=1)
         return distances
 
-    def _nearest(self, Z: Floats, k: int) -> tuple[Floats, Indices]:
+    def _nearest(self, Z: Floats, k: int, near: float = 0.0) -> tuple[Floats, Indices]:
         """Distances to the k nearest references, in ascending order, and these.
+
+        Those of rows whose mean distance is below ``near`` may be given as ``near``.
 
         **Shape:** Z (n, d') → (n, k) each
         """
@@ -219,7 +223,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
             return np.zeros((len(Z), k)), np.tile(np.arange(k), (len(Z), 1))
         search = self._search
         if isinstance(search, NearestRows):
-            return search.query(Z, k)
+            return search.query(Z, k, near=near)
         distances, rows = search.query(Z, k=np.arange(1, k + 1))
         # at an infinite distance a tree finds no row, and any is as near
         return distances, np.minimum(rows, len(self.references_) - 1)
@@ -299,6 +303,13 @@ class Growth:
         **Shape**: x (N, d) → (N,).
         """
         return self._of_distance(self.proximity_.distance(x))
+
+    def cut_off(self, x: Floats) -> Floats:
+        """g: the same, and 0 where that is negative, which takes less time to see.
+
+        **Shape**: x (N, d) → (N,).
+        """
+        return self._of_distance(self.proximity_.distance(x, near=self.start_)).clip(min=0.0)
 
     def leave_one_out(self) -> Floats:
         """g of each training row, among the other training rows; before it is cut off at 0."""

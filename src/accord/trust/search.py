@@ -5,7 +5,8 @@ references a, up to a rounding error with a known bound. References are looked a
 least values, and those of few coarse groups, take one pass over the products; the k-th least of the
 coarse ones is the value of a reference, and k − 1 others are no farther. So whatever is farther
 than that by more than the rounding error is none of the k nearest. What is left, hardly more than k
-references, is measured again by differences in double precision.
+references, is measured again by differences in double precision. Where it is enough to know that a
+row is near, the k least of the coarse values tell, and nothing is measured.
 
 References of different kinds, such as categories, lie apart: they are cells, each in a box. A row
 is compared with those of its own cell first, and then with cells whose box is not too far away.
@@ -25,16 +26,18 @@ from accord._types import Bools, Floats, Indices
 Singles = NDArray[np.float32]
 
 _GROUP = 8
-_COARSE_GROUPS = 40
-# Products that are held at a time: 2 MB, which the processor reads again sooner than memory.
-_PRODUCTS = 2**19
+_COARSE_GROUPS = 20
+# Products that are held at a time: 1 MB, which the processor reads again sooner than memory.
+_PRODUCTS = 2**18
 _MOST_ROWS = 512
 # Rows whose candidates are measured together: calls cost more than the work on a few.
-_TOGETHER = 4096
+_TOGETHER = 2**14
 # Differences, or distances pair by pair, that are held at a time.
 _CELLS = 2**20
 # Of rows farther out than so many times the farthest reference, single precision says little.
 _FAR = 1e3
+# Rounding errors of products, of the squares that they are made of, that can be allowed for.
+_IMPRECISE = 0.15
 # Larger than any product, and what fills up the last group.
 _LARGEST, _NONE = 1e36, 1e38
 # A cell has at least so many references, and the gap to the next one is at least as wide as a
@@ -66,23 +69,28 @@ class NearestRows:
     def _parted(self) -> "_Cells":
         return _Cells(self._references, _apart(self._references))
 
-    def query(self, rows: Floats, k: int) -> tuple[Floats, Indices]:
+    def query(self, rows: Floats, k: int, *, near: float = 0.0) -> tuple[Floats, Indices]:
         """Distances to the k nearest references, in ascending order, and which these are.
+
+        Where their mean is easily seen to be below ``near``, they are said to be ``near``, and the
+        references to be −1.
 
         **Shape**: rows (n, d) → (n, k) each; k ≤ R.
         """
         with np.errstate(over="ignore"):
             lengths = np.sqrt(np.einsum("nd,nd->n", rows, rows))
-        usable = self._searchable and k <= _COARSE_GROUPS
-        near = (lengths <= _FAR * self._farthest) & usable
-        distances, found = np.empty((len(rows), k)), np.empty((len(rows), k), np.intp)
-        own = np.flatnonzero(near)
+        precise = (rows.shape[1] + 4) * _unit() <= _IMPRECISE
+        usable = self._searchable and precise and k <= _COARSE_GROUPS
+        inside = (lengths <= _FAR * self._farthest) & usable
+        distances, found = np.full((len(rows), k), near), np.full((len(rows), k), -1)
+        own = np.flatnonzero(inside)
         cells = self._parted if len(own) >= _WORTH_CELLS else self._whole
         for start in range(0, len(own), _TOGETHER):
             part = own[start : start + _TOGETHER]
-            which, row = cells.candidates(rows[part], lengths[part], k)
-            distances[part], found[part] = self._sorted(rows[part], which, row, k)
-        far = np.flatnonzero(~near)
+            which, row = cells.candidates(rows[part], lengths[part], k, near)
+            seen = part[np.bincount(row, minlength=len(part)) > 0]
+            distances[seen], found[seen] = self._sorted(rows[part], which, row, k)
+        far = np.flatnonzero(~inside)
         step = max(1, _CELLS // len(self._references))
         for start in range(0, len(far), step):
             part = far[start : start + step]
@@ -96,23 +104,25 @@ class NearestRows:
         return np.take_along_axis(distances, order, axis=1), order
 
     def _sorted(self, rows: Floats, which: Indices, row: Indices, k: int) -> tuple[Floats, Indices]:
-        """The k nearest of every row's candidates, by differences."""
+        """The k nearest of the candidates of every row that has any, by differences."""
         # of references at the same distance, the first come first
         key = row * len(self._references) + which
         key.sort()
         row, which = np.divmod(key, len(self._references))
         squares = self._squares(rows, row, which)
-        count = np.bincount(row, minlength=len(rows))
+        count = np.bincount(row)
+        count = count[count > 0]
         start = np.cumsum(count) - count
-        place = np.arange(len(row)) - start[row]
-        most = int(count.max())
-        best = np.empty((len(rows), k), np.intp)
+        number = np.repeat(np.arange(len(count)), count)
+        place = np.arange(len(row)) - start[number]
+        most = int(count.max(initial=1))
+        best = np.empty((len(count), k), np.intp)
         step = max(1, _CELLS // most)
-        for begin in range(0, len(rows), step):
+        for begin in range(0, len(count), step):
             own = slice(begin, begin + step)
             table = np.full((len(best[own]), most), np.inf)
             inside = slice(start[begin], start[begin] + int(count[own].sum()))
-            table[row[inside] - begin, place[inside]] = squares[inside]
+            table[number[inside] - begin, place[inside]] = squares[inside]
             best[own] = start[own, None] + np.argsort(table, axis=1, kind="stable")[:, :k]
         return np.sqrt(squares[best]), which[best]
 
@@ -142,11 +152,11 @@ class _Cell:
         self._table = torch.from_numpy(table)
 
     def search(
-        self, columns: Singles, lengths: Floats, limit: Singles, k: int
+        self, columns: Singles, lengths: Floats, limit: Singles, k: int, near: float
     ) -> tuple[Indices, Indices, Singles]:
         """Candidates, their rows, and the largest product that any of the k nearest can have.
 
-        ``limit`` is what is known of the latter before.
+        ``limit`` is what is known of the latter before. Rows that are surely ``near`` have none.
 
         **Shape**: columns (d + 1, n), lengths and limit (n,) → (C,), (C,) and (n,).
         """
@@ -161,13 +171,13 @@ class _Cell:
                 block = torch.from_numpy(columns[:, own])
                 out = space[: len(self._table) * block.shape[1]].view(len(self._table), -1)
                 products = torch.mm(self._table, block, out=out).numpy()
-                which, row = self._up_to(products, lengths[own], limit[own], k)
+                which, row = self._up_to(products, lengths[own], limit[own], k, near)
                 found.append((which, row + start))
         which, row = (np.concatenate(part) for part in zip(*found, strict=True))
         return self._places[which], row, limit
 
     def _up_to(
-        self, products: Singles, lengths: Floats, limit: Singles, k: int
+        self, products: Singles, lengths: Floats, limit: Singles, k: int, near: float
     ) -> tuple[Indices, Indices]:
         """Places of products up to their row's limit, which is lowered to what is found here.
 
@@ -176,8 +186,12 @@ class _Cell:
         d, n = self._table.shape[1] - 1, len(limit)
         least = np.minimum.reduce(products.reshape(_GROUP, self._groups, n), axis=0)
         coarse = np.minimum.reduce(least.reshape(-1, _COARSE_GROUPS, n), axis=0)
-        bound = np.partition(coarse.T, k - 1, axis=1)[:, k - 1].astype(np.float64)
-        np.minimum(limit, _largest_product(bound, lengths, d), out=limit)
+        bounds = np.partition(coarse, k - 1, axis=0)[:k]
+        own = np.square(lengths)
+        squares = _largest_squares(bounds, own, d)
+        np.minimum(limit, squares[-1] - own, out=limit, casting="same_kind")
+        if near > 0:
+            limit[np.sqrt(squares).sum(axis=0) < k * near] = -np.inf
         hit = np.flatnonzero(least <= limit)
         places = (self._groups * n * np.arange(_GROUP))[:, None] + hit
         inside = np.flatnonzero(products.take(places) <= limit[hit % n])
@@ -185,18 +199,19 @@ class _Cell:
         return which, row
 
 
-def _largest_product(bound: Floats, lengths: Floats, d: int) -> Singles:
-    """The largest product that one of the k nearest can have where one has this ``bound``.
+def _largest_squares(bounds: Singles, own: Floats, d: int) -> Floats:
+    """The largest squares of distances to references with such products, and of nearer ones.
 
     A sum of d + 1 products in single precision, of rounded factors, is off by at most
-    (d + 4) u (‖a‖² + 2 ‖a‖ ‖x‖). Neither the nearest references nor those behind the bound
-    are longer than ‖x‖ + r, r their distance. Twice that error, and as much again for the
-    error of r itself.
+    c (‖a‖² + 2 ‖a‖ ‖x‖), c = (d + 4) u. With ‖a‖ ≤ ‖x‖ + r, r the distance, that is less than
+    4.3 c (‖x‖² + r²). So for c ≤ 0.15 a reference with the product b, and one that is nearer, have
+    products and squares that exceed b and b + ‖x‖² by less than 24 c (b + 2 ‖x‖²), the rounding of
+    a limit included.
+
+    **Shape**: bounds (k, n), ``own``, which is ‖x‖², (n,) → (k, n).
     """
-    r = np.sqrt(np.maximum(bound + np.square(lengths), 0.0))
-    error = (d + 4) * _unit() * (lengths + r) * (3 * lengths + r)
-    limit = np.minimum(bound + 4 * error, _LARGEST).astype(np.float32)
-    return np.nextafter(limit, np.float32(np.inf))
+    error = 24 * (d + 4) * _unit()
+    return (1 + error) * bounds.astype(np.float64) + (1 + 2 * error) * own
 
 
 def _unit() -> float:
@@ -218,8 +233,12 @@ class _Cells:
         # features in which some boxes lie apart
         self._telling = np.flatnonzero((self._low[:, None] > self._high).any(axis=(0, 1)))
 
-    def candidates(self, rows: Floats, lengths: Floats, k: int) -> tuple[Indices, Indices]:
+    def candidates(
+        self, rows: Floats, lengths: Floats, k: int, near: float
+    ) -> tuple[Indices, Indices]:
         """References that may be among the k nearest, and the rows that they may be near to.
+
+        None for rows that are surely ``near`` to references of their own cell.
 
         **Shape**: → (C,) each.
         """
@@ -229,14 +248,16 @@ class _Cells:
         apart = self._squares(rows)
         home = apart.argmin(axis=0)
         apart -= np.square(lengths)  # as products are
-        limit = np.full(n, np.inf, np.float32)
+        limit = np.full(n, _LARGEST, np.float32)
         found = []
         for at_home in (True, False):
             for number, cell in enumerate(self._cells):
                 own = np.flatnonzero(((home == number) == at_home) & (apart[number] <= limit))
                 if not len(own):
                     continue
-                which, row, limit[own] = cell.search(columns[:, own], lengths[own], limit[own], k)
+                which, row, limit[own] = cell.search(
+                    columns[:, own], lengths[own], limit[own], k, near if at_home else 0.0
+                )
                 found.append((which, own[row]))
         which, row = (np.concatenate(part) for part in zip(*found, strict=True))
         return which, row

@@ -284,13 +284,13 @@ def prediction_columns(
 
     **Shape**: (n,) each.
     """
-    columns = {"mean": np.asarray(dist.mean), "std": np.asarray(dist.std)}
+    deviations = {name: np.asarray(values) for name, values in dist.deviations().items()}
+    columns = {"mean": np.asarray(dist.mean), "std": deviations.pop("std")}
     for coverage in coverages:
         ends = np.asarray(dist.interval(coverage))
         names = interval_names(coverage, alone=len(coverages) == 1)
         columns |= dict(zip(names, ends.T, strict=True))
-    columns |= {name: np.asarray(getattr(dist, name)) for name in PARTS}
-    return {**columns, "unusual": unusual}
+    return {**columns, **deviations, "unusual": unusual}
 
 
 def _output_columns(
