@@ -107,11 +107,19 @@ class Prediction:
             return np.minimum(tau, LARGEST_LOG_STD / self.member.scale.scale)
         return tau
 
-    def log_density(self, y: Floats, local: Floats | float = 0.0) -> Floats:
-        """log density of targets, per scaled unit; (N,)."""
+    def log_density(
+        self, y: Floats, local: Floats | float = 0.0, *, upper: Floats | None = None
+    ) -> Floats:
+        """log density of targets, per scaled unit; (N,).
+
+        Of targets that are only known to lie between y and ``upper``, the log probability of that.
+        """
         scale, part = self.member.scale, self.widened(local)
-        density = self.member.calibration.log_density(part, scale.scaled(y), local)
-        return density + scale.log_slope(y) + self.log_unit
+        ends = None if upper is None else scale.scaled(upper)
+        density = self.member.calibration.log_density(part, scale.scaled(y), local, upper=ends)
+        known = np.ones(len(y), bool) if upper is None else y == upper
+        density[known] += scale.log_slope(y[known]) + self.log_unit
+        return density
 
     def widened(self, local: Floats | float) -> Components:
         """The components that keep their means in target units when they are widened.
@@ -184,9 +192,11 @@ def blend_log_density(
     tolerance: LocalTolerance,
     growth: Floats,
     beyond: Floats,
+    *,
+    upper: Floats | None = None,
 ) -> Floats:
     """log density of targets under the blend, per scaled unit; (N,)."""
-    each = [p.log_density(y, p.local(tolerance, growth, beyond)) for p in predictions]
+    each = [p.log_density(y, p.local(tolerance, growth, beyond), upper=upper) for p in predictions]
     return blended(np.stack(each), np.array([p.member.weight for p in predictions]))
 
 
@@ -196,19 +206,25 @@ def blend_of(
     scale: TargetScale,
     *,
     y: Floats,
+    upper: Floats | None = None,
     row_weight: Floats,
     some: Indices,
 ) -> list[Prediction]:
     """Held-out rows as those with a weight predict them, once ``some`` rows have scaled them.
 
-    **Shape**: weights (C,), one for each that was found; y and row_weight (N,).
+    **Shape**: weights (C,), one for each that was found; y, upper and row_weight (N,).
     """
     chosen = [
         Prediction.of(replace(member, weight=float(weight)), held_out, scale)
         for (member, held_out), weight in zip(found, weights, strict=True)
         if weight > 0
     ]
-    members = with_common_factor([p[some] for p in chosen], y[some], row_weight[some])
+    members = with_common_factor(
+        [p[some] for p in chosen],
+        y[some],
+        row_weight[some],
+        upper=None if upper is None else upper[some],
+    )
     return [
         Prediction.of(member, prediction.part, scale)
         for member, prediction in zip(members, chosen, strict=True)
@@ -216,7 +232,7 @@ def blend_of(
 
 
 def with_common_factor(
-    predictions: Sequence[Prediction], y: Floats, weight: Floats
+    predictions: Sequence[Prediction], y: Floats, weight: Floats, *, upper: Floats | None = None
 ) -> list[Member]:
     """The members with their deviations scaled together so that the blend is most likely.
 
@@ -239,7 +255,8 @@ def with_common_factor(
     def loss(log_factor: float) -> float:
         members = stretched(log_factor)
         each = [
-            replace(p, member=m).log_density(y) for m, p in zip(members, predictions, strict=True)
+            replace(p, member=m).log_density(y, upper=upper)
+            for m, p in zip(members, predictions, strict=True)
         ]
         return -mean_score(blended(np.stack(each), shares), weight)
 

@@ -73,17 +73,23 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class HeldOutEvidence:
-    """Held-out rows, their predictions, and how far they are from what the models had seen."""
+    """Held-out rows, their predictions, and how far they are from what the models had seen.
+
+    Where ``upper`` is above y, a target is only known to lie between the two.
+    """
 
     predictions: Sequence[Prediction]
     y: Floats
     weight: Floats
     growth: Floats
     beyond: Floats
+    upper: Floats | None = None
 
     def score(self, tolerance: LocalTolerance) -> float:
         """Mean log density under a tolerance."""
-        density = blend_log_density(self.predictions, self.y, tolerance, self.growth, self.beyond)
+        density = blend_log_density(
+            self.predictions, self.y, tolerance, self.growth, self.beyond, upper=self.upper
+        )
         return mean_score(density, self.weight)
 
     def width(self, tolerance: LocalTolerance) -> float:
@@ -97,8 +103,16 @@ class HeldOutEvidence:
         return distribution_of(self.predictions, tolerance, self.growth, self.beyond)
 
     def needed(self, tolerance: LocalTolerance) -> Floats:
-        """The coverage of the narrowest central interval that holds each target, (N,)."""
-        probability = np.asarray(self.distribution(tolerance).cdf(self.y))
+        """The coverage of the narrowest central interval that holds each target, (N,).
+
+        Of a censored one, that of a value drawn from its prediction between its ends: rows that are
+        censored because their targets are high must not be missing among those that needed much.
+        """
+        dist = self.distribution(tolerance)
+        probability = np.asarray(dist.cdf(self.y))
+        if self.upper is not None:
+            share = np.random.default_rng(0).uniform(size=len(self.y))
+            probability += share * (np.asarray(dist.cdf(self.upper)) - probability)
         # rounding may put a probability just above 1
         return np.asarray(np.clip(np.abs(2 * probability - 1), 0.0, 1.0))
 
@@ -115,6 +129,7 @@ class HeldOutEvidence:
             self.weight[rows],
             self.growth[rows],
             self.beyond[rows],
+            None if self.upper is None else self.upper[rows],
         )
 
 
