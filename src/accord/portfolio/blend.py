@@ -108,7 +108,12 @@ class Prediction:
         return tau
 
     def log_density(
-        self, y: Floats, local: Floats | float = 0.0, *, upper: Floats | None = None
+        self,
+        y: Floats,
+        local: Floats | float = 0.0,
+        *,
+        blank: float = 0.0,
+        upper: Floats | None = None,
     ) -> Floats:
         """log density of targets, per scaled unit; (N,).
 
@@ -116,7 +121,9 @@ class Prediction:
         """
         scale, part = self.member.scale, self.widened(local)
         ends = None if upper is None else scale.scaled(upper)
-        density = self.member.calibration.log_density(part, scale.scaled(y), local, upper=ends)
+        density = self.member.calibration.log_density(
+            part, scale.scaled(y), np.hypot(local, blank), upper=ends
+        )
         known = np.ones(len(y), bool) if upper is None else y == upper
         density[known] += scale.log_slope(y[known]) + self.log_unit
         return density
@@ -124,7 +131,8 @@ class Prediction:
     def widened(self, local: Floats | float) -> Components:
         """The components that keep their means in target units when they are widened.
 
-        The mean of exp(Z) grows with the variance of Z, by half of it in the exponent.
+        The mean of exp(Z) grows with the variance of Z, by half of it in the exponent. That is as
+        it should be where a feature says nothing, and not where a row is only far away.
         """
         if self.member.scale.transform != "log":
             return self.part
@@ -193,10 +201,14 @@ def blend_log_density(
     growth: Floats,
     beyond: Floats,
     *,
+    blank: float = 0.0,
     upper: Floats | None = None,
 ) -> Floats:
     """log density of targets under the blend, per scaled unit; (N,)."""
-    each = [p.log_density(y, p.local(tolerance, growth, beyond), upper=upper) for p in predictions]
+    each = [
+        p.log_density(y, p.local(tolerance, growth, beyond), blank=blank, upper=upper)
+        for p in predictions
+    ]
     return blended(np.stack(each), np.array([p.member.weight for p in predictions]))
 
 
@@ -265,16 +277,23 @@ def with_common_factor(
 
 
 def distribution_of(
-    predictions: Sequence[Prediction], tolerance: LocalTolerance, growth: Floats, beyond: Floats
+    predictions: Sequence[Prediction],
+    tolerance: LocalTolerance,
+    growth: Floats,
+    beyond: Floats,
+    blank: Floats | float = 0.0,
 ) -> Distribution:
     """The blend as a distribution in the target's units, with the parts of its variance.
+
+    ``blank`` is the deviation of rows whose features say nothing, in the scaled units of each
+    member's own target: what a category does to a price may well be a factor.
 
     **Shape**: (N,).
     """
     curves, weights, parts = [], [], []
     for prediction in predictions:
         local = prediction.local(tolerance, growth, beyond)
-        curve, weight, moments = _curves(prediction, local)
+        curve, weight, moments = _curves(prediction, local, blank)
         curves.append(curve)
         weights.append(weight)
         parts.append((prediction.member.weight, moments))
@@ -294,10 +313,13 @@ class _Moments:
     distance: Floats
 
 
-def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats, _Moments]:
+def _curves(
+    prediction: Prediction, local: Floats, blank: Floats | float
+) -> tuple[Distribution, Floats, _Moments]:
     """One member's curves as a distribution (S·K, N), their weights, and its moments."""
     member, part = prediction.member, prediction.widened(local)
     scale, calibration = member.scale, member.calibration
+    local = np.hypot(local, blank)
     deviation = calibration.scale(part.std, local)
     weight = member.weight / part.n_members * part.weight
     n_curves, n_rows = part.n_members * part.mean.shape[2], part.mean.shape[1]
