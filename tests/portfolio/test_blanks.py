@@ -109,3 +109,6 @@ def test_what_says_nothing_of_a_skewed_target_widens_by_a_factor(
         inside = (interval["lower"] <= rows["y"]) & (rows["y"] <= interval["upper"])
         assert inside.mean() > 0.85
         assert 0.6 < model.predict(rows).mean() / rows["y"].mean() < 1.7
+        parts = model.predict_uncertainty(rows)
+        # a factor of exp(±0.2) is noise, however little else is known
+        assert (parts["noise"] / parts["mean"]).between(0.1, 0.4).all()

@@ -33,6 +33,8 @@ _LEAST_GAIN = 0.002
 _COMMON_FACTOR = (math.log(0.5), math.log(2.0))
 # A local tolerance can double a logarithm's spread, not more: means would grow without bound.
 LARGEST_LOG_STD = 0.75
+# What a variance is divided by at least.
+LEAST_VARIANCE = 1e-300
 
 
 @dataclass(frozen=True)
@@ -329,7 +331,11 @@ def _curves(
         curve: Distribution = Transformed(Normal(location, spread), scale.log)
         means = np.asarray(curve.mean).reshape(part.n_members, -1, n_rows)
         mean = (np.moveaxis(part.weight, 2, 1) * means).sum(axis=1)
-        added = np.square(mean.mean(axis=0)) * np.expm1(np.square(scale.scale * local))
+        # the variance of exp(Z) is proportional to expm1 of that of Z
+        whole = np.square(spread)
+        narrow = np.maximum(whole - np.square(scale.scale * local), 0.0)
+        share = 1 - np.expm1(narrow) / np.maximum(np.expm1(whole), LEAST_VARIANCE)
+        added = (flat[0] * share * np.asarray(curve.variance)).sum(axis=0) / member.weight
     else:
         df = calibration.df
         curve = Normal(location, spread) if math.isinf(df) else StudentT(df, location, spread)

@@ -25,7 +25,7 @@ from accord.export import (
     state,
     states,
 )
-from accord.portfolio.blend import LARGEST_LOG_STD, LocalTolerance, Member
+from accord.portfolio.blend import LARGEST_LOG_STD, LEAST_VARIANCE, LocalTolerance, Member
 from accord.portfolio.boosting import BoostingModel, Trees
 from accord.portfolio.encoding import FARTHEST, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess, GaussianProcessModel
@@ -314,13 +314,15 @@ def _group(
         share * curves.weight,
         math.log(scale.straight_from) if is_log else None,
     )
-    means = curves.by_network(group.moments()[0])
-    added = scale.scale**2 * widening
+    means, variance = group.moments()
     if is_log:
-        distance = means.mean(1).square() * (added.exp() - 1)
+        whole = group.scale.square()
+        narrow = (whole - scale.scale**2 * widening).at_least(0.0)
+        left = (narrow.exp() - 1) / (whole.exp() - 1).at_least(LEAST_VARIANCE)
+        distance = curves.by_network((1 - left) * variance).mean(1)
     else:
-        distance = calibration.variance_of_curve * added
-    return _Blended(share, group, means, distance)
+        distance = calibration.variance_of_curve * scale.scale**2 * widening
+    return _Blended(share, group, curves.by_network(means), distance)
 
 
 def _parts_of_variance(blend: list[_Blended]) -> tuple[Value, Value]:
