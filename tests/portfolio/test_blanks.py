@@ -7,6 +7,7 @@ from scipy.special import ndtri
 
 from accord import TableRegressor
 from accord.portfolio.local import Blanks, blanked
+from accord.portfolio.recipes import recipes_for
 
 
 def test_several_blanks_widen_by_their_squares_and_all_of_them_as_together() -> None:
@@ -20,8 +21,7 @@ def test_several_blanks_widen_by_their_squares_and_all_of_them_as_together() -> 
         [[5, 5, 5, 5], [0, 5, 5, 5], [5, 1, 1, 5], [5, 1, 2, 5], [0, 1, 1, 0], [0, 1, 1, 5]]
     )
     expected = [0, 0.3, 0.4, 0, 0.9, 0.9 * np.sqrt(0.5)]
-    np.testing.assert_allclose(blanks.added(x, np.zeros(6)), expected)
-    np.testing.assert_allclose(blanks.added(x[:2], np.array([2.0, 0.4])), [2, 0.5])
+    np.testing.assert_allclose(blanks.added(x), expected)
     put = blanked(x.astype(float), list(zip(blanks.features, blanks.values, strict=True)))
     assert blanks.found(put).all()
 
@@ -82,3 +82,33 @@ def test_a_number_missing_where_none_was_is_as_uncertain_as_it_is() -> None:
     # the median itself, which many rows have, is a number like any other
     at_median = (usual["upper"] - usual["lower"])[new["rooms"] == 4]
     assert at_median.median() < 1.2 * known
+
+
+def factors(n: int, *, seed: int, prefix: str = "b") -> pd.DataFrame:
+    """Prices over some decades, to which a number and a category bring factors."""
+    rng = np.random.default_rng(seed)
+    level, size, x = rng.integers(12, size=n), rng.uniform(-1, 1, n), rng.uniform(-1, 1, n)
+    effect = 2 * size + 0.5 * x + np.linspace(-1.5, 1.5, 12)[level]
+    brand = [f"{prefix}{place}" for place in level]
+    frame = pd.DataFrame({"brand": brand, "size": size, "x": x})
+    return frame.assign(y=np.exp(effect + 0.2 * rng.normal(size=n)))
+
+
+def test_what_says_nothing_of_a_skewed_target_widens_by_a_factor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def of_logarithm(*args: object, **kwargs: object) -> list[object]:
+        tried = recipes_for(*args, **kwargs)  # type: ignore[arg-type]
+        return [recipe for recipe in tried if recipe.name == "log ridge"]
+
+    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", of_logarithm)
+    model = TableRegressor(effort="quick", random_state=0).fit(factors(400, seed=0), "y")
+    known, other = factors(1000, seed=1), factors(1000, seed=2, prefix="new")
+    for rows in (known.assign(size=np.nan), known.assign(x=np.nan), other):
+        interval = model.predict_interval(rows, coverage=0.9)
+        inside = (interval["lower"] <= rows["y"]) & (rows["y"] <= interval["upper"])
+        assert inside.mean() > 0.85
+        assert 0.6 < model.predict(rows).mean() / rows["y"].mean() < 1.7
+        parts = model.predict_uncertainty(rows)
+        # a factor of exp(±0.2) is noise, however little else is known
+        assert (parts["noise"] / parts["mean"]).between(0.1, 0.4).all()

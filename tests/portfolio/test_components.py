@@ -48,6 +48,30 @@ def test_log_density_is_that_of_the_mixture(df: float, k: int) -> None:
 
 
 @pytest.mark.parametrize("df", DEGREES)
+def test_of_a_censored_target_the_probability_between_its_ends_counts(df: float) -> None:
+    part, z = some_components(), RNG.normal(size=20)
+    upper = z + np.where(np.arange(20) % 4 == 0, 0.0, RNG.uniform(0.1, 3, 20))
+    upper[1::4], z[2::4] = np.inf, -np.inf
+    calibration, local = Calibration(1.7, 0.3, 0.02, df), RNG.uniform(0, 1, 20)
+    mixture = as_mixture(part, calibration, local)
+    with np.errstate(divide="ignore"):
+        between = np.log(mixture.cdf(upper) - mixture.cdf(z))
+    expected = np.where(upper > z, between, mixture.log_prob(np.where(upper > z, 0.0, z)))
+    found = calibration.log_density(part, z, local, upper=upper)
+    np.testing.assert_allclose(found, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("df", [math.inf, 3.0])
+def test_a_censored_target_far_out_has_digits_left(df: float) -> None:
+    """Ends beyond which 1 − cdf has none."""
+    one = Components.single(np.zeros(1), np.ones(1))
+    dist = Normal(np.zeros(1), 1.0) if math.isinf(df) else StudentT(df, np.zeros(1), 1.0)
+    end = np.array([20.0 if math.isinf(df) else 1e6])
+    found = Calibration(df=df).log_density(one, end, upper=np.array([np.inf]))
+    np.testing.assert_allclose(found, np.log(dist.cdf(-end)), rtol=1e-9)
+
+
+@pytest.mark.parametrize("df", DEGREES)
 def test_curves_and_their_variance(df: float) -> None:
     r = np.array([-30.0, -1.0, 0.0, 5.0])
     zero = np.zeros_like(r)

@@ -259,6 +259,23 @@ def test_censored_rows_push_predictions_up() -> None:
     np.testing.assert_array_equal(model.held_out_.rows, np.flatnonzero(~cut))
 
 
+def test_censored_rows_count_in_the_calibration(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noise of deviation 1 that is cut off at 0.8: what is left of it has a spread of 0.84."""
+    rng = np.random.default_rng(0)
+    x, y = rng.normal(size=(1000, 1)), rng.normal(size=1000)
+    cut = y > 0.8
+    line = NetworkRecipe("line", "", hidden=(), steps=300, learning_rate=1e-2, seeds=1)
+    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [line])
+    bounds = {"y_lower": np.where(cut, 0.8, np.nan), "y_upper": np.where(cut, np.inf, np.nan)}
+    model = quick().fit(x, np.minimum(y, 0.8), **bounds)
+    assert 0.92 < np.median(model.predict_dist(x).std) < 1.1
+    fresh = rng.normal(size=4000)
+    lower, upper = model.predict_interval(np.zeros((4000, 1)), coverage=0.9).T
+    assert 0.03 < np.mean(fresh > upper) < 0.07
+    assert 0.03 < np.mean(fresh < lower) < 0.07
+    np.testing.assert_array_equal(model.held_out_.rows, np.flatnonzero(~cut))
+
+
 def test_a_stated_tolerance_widens() -> None:
     x, y = bent(80)
     plain, told = (hurried().fit(x, y, y_tolerance=eps) for eps in (None, np.full(80, 4.0)))

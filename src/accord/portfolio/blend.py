@@ -33,6 +33,8 @@ _LEAST_GAIN = 0.002
 _COMMON_FACTOR = (math.log(0.5), math.log(2.0))
 # A local tolerance can double a logarithm's spread, not more: means would grow without bound.
 LARGEST_LOG_STD = 0.75
+# What a variance is divided by at least.
+LEAST_VARIANCE = 1e-300
 
 
 @dataclass(frozen=True)
@@ -107,16 +109,32 @@ class Prediction:
             return np.minimum(tau, LARGEST_LOG_STD / self.member.scale.scale)
         return tau
 
-    def log_density(self, y: Floats, local: Floats | float = 0.0) -> Floats:
-        """log density of targets, per scaled unit; (N,)."""
+    def log_density(
+        self,
+        y: Floats,
+        local: Floats | float = 0.0,
+        *,
+        blank: float = 0.0,
+        upper: Floats | None = None,
+    ) -> Floats:
+        """log density of targets, per scaled unit; (N,).
+
+        Of targets that are only known to lie between y and ``upper``, the log probability of that.
+        """
         scale, part = self.member.scale, self.widened(local)
-        density = self.member.calibration.log_density(part, scale.scaled(y), local)
-        return density + scale.log_slope(y) + self.log_unit
+        ends = None if upper is None else scale.scaled(upper)
+        density = self.member.calibration.log_density(
+            part, scale.scaled(y), np.hypot(local, blank), upper=ends
+        )
+        known = np.ones(len(y), bool) if upper is None else y == upper
+        density[known] += scale.log_slope(y[known]) + self.log_unit
+        return density
 
     def widened(self, local: Floats | float) -> Components:
         """The components that keep their means in target units when they are widened.
 
-        The mean of exp(Z) grows with the variance of Z, by half of it in the exponent.
+        The mean of exp(Z) grows with the variance of Z, by half of it in the exponent. That is as
+        it should be where a feature says nothing, and not where a row is only far away.
         """
         if self.member.scale.transform != "log":
             return self.part
@@ -184,9 +202,15 @@ def blend_log_density(
     tolerance: LocalTolerance,
     growth: Floats,
     beyond: Floats,
+    *,
+    blank: float = 0.0,
+    upper: Floats | None = None,
 ) -> Floats:
     """log density of targets under the blend, per scaled unit; (N,)."""
-    each = [p.log_density(y, p.local(tolerance, growth, beyond)) for p in predictions]
+    each = [
+        p.log_density(y, p.local(tolerance, growth, beyond), blank=blank, upper=upper)
+        for p in predictions
+    ]
     return blended(np.stack(each), np.array([p.member.weight for p in predictions]))
 
 
@@ -196,19 +220,25 @@ def blend_of(
     scale: TargetScale,
     *,
     y: Floats,
+    upper: Floats | None = None,
     row_weight: Floats,
     some: Indices,
 ) -> list[Prediction]:
     """Held-out rows as those with a weight predict them, once ``some`` rows have scaled them.
 
-    **Shape**: weights (C,), one for each that was found; y and row_weight (N,).
+    **Shape**: weights (C,), one for each that was found; y, upper and row_weight (N,).
     """
     chosen = [
         Prediction.of(replace(member, weight=float(weight)), held_out, scale)
         for (member, held_out), weight in zip(found, weights, strict=True)
         if weight > 0
     ]
-    members = with_common_factor([p[some] for p in chosen], y[some], row_weight[some])
+    members = with_common_factor(
+        [p[some] for p in chosen],
+        y[some],
+        row_weight[some],
+        upper=None if upper is None else upper[some],
+    )
     return [
         Prediction.of(member, prediction.part, scale)
         for member, prediction in zip(members, chosen, strict=True)
@@ -216,7 +246,7 @@ def blend_of(
 
 
 def with_common_factor(
-    predictions: Sequence[Prediction], y: Floats, weight: Floats
+    predictions: Sequence[Prediction], y: Floats, weight: Floats, *, upper: Floats | None = None
 ) -> list[Member]:
     """The members with their deviations scaled together so that the blend is most likely.
 
@@ -239,7 +269,8 @@ def with_common_factor(
     def loss(log_factor: float) -> float:
         members = stretched(log_factor)
         each = [
-            replace(p, member=m).log_density(y) for m, p in zip(members, predictions, strict=True)
+            replace(p, member=m).log_density(y, upper=upper)
+            for m, p in zip(members, predictions, strict=True)
         ]
         return -mean_score(blended(np.stack(each), shares), weight)
 
@@ -248,16 +279,23 @@ def with_common_factor(
 
 
 def distribution_of(
-    predictions: Sequence[Prediction], tolerance: LocalTolerance, growth: Floats, beyond: Floats
+    predictions: Sequence[Prediction],
+    tolerance: LocalTolerance,
+    growth: Floats,
+    beyond: Floats,
+    blank: Floats | float = 0.0,
 ) -> Distribution:
     """The blend as a distribution in the target's units, with the parts of its variance.
+
+    ``blank`` is the deviation of rows whose features say nothing, in the scaled units of each
+    member's own target: what a category does to a price may well be a factor.
 
     **Shape**: (N,).
     """
     curves, weights, parts = [], [], []
     for prediction in predictions:
         local = prediction.local(tolerance, growth, beyond)
-        curve, weight, moments = _curves(prediction, local)
+        curve, weight, moments = _curves(prediction, local, blank)
         curves.append(curve)
         weights.append(weight)
         parts.append((prediction.member.weight, moments))
@@ -277,10 +315,13 @@ class _Moments:
     distance: Floats
 
 
-def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats, _Moments]:
+def _curves(
+    prediction: Prediction, local: Floats, blank: Floats | float
+) -> tuple[Distribution, Floats, _Moments]:
     """One member's curves as a distribution (S·K, N), their weights, and its moments."""
     member, part = prediction.member, prediction.widened(local)
     scale, calibration = member.scale, member.calibration
+    local = np.hypot(local, blank)
     deviation = calibration.scale(part.std, local)
     weight = member.weight / part.n_members * part.weight
     n_curves, n_rows = part.n_members * part.mean.shape[2], part.mean.shape[1]
@@ -290,7 +331,11 @@ def _curves(prediction: Prediction, local: Floats) -> tuple[Distribution, Floats
         curve: Distribution = Transformed(Normal(location, spread), scale.log)
         means = np.asarray(curve.mean).reshape(part.n_members, -1, n_rows)
         mean = (np.moveaxis(part.weight, 2, 1) * means).sum(axis=1)
-        added = np.square(mean.mean(axis=0)) * np.expm1(np.square(scale.scale * local))
+        # the variance of exp(Z) is proportional to expm1 of that of Z
+        whole = np.square(spread)
+        narrow = np.maximum(whole - np.square(scale.scale * local), 0.0)
+        share = 1 - np.expm1(narrow) / np.maximum(np.expm1(whole), LEAST_VARIANCE)
+        added = (flat[0] * share * np.asarray(curve.variance)).sum(axis=0) / member.weight
     else:
         df = calibration.df
         curve = Normal(location, spread) if math.isinf(df) else StudentT(df, location, spread)

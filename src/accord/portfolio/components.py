@@ -7,7 +7,9 @@ deviations. Calibration keeps the means and turns the deviations σ into
 
 with a factor s, a floor f, and the tolerance ε of training (docs/theory.md: agreement within ε is
 the likelihood of the model smoothed by ε, whose variance is larger by ε²/3), and the normal curve
-into a Student-t with ν degrees of freedom. s, f and ν are chosen out of fold, by likelihood.
+into a Student-t with ν degrees of freedom. s, f and ν are chosen out of fold, by likelihood. The
+likelihood of a censored target is the probability of all values that it may have: without such
+rows, targets that reach far would count for less than they should.
 """
 
 import math
@@ -16,7 +18,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy.optimize import minimize_scalar
-from scipy.special import gammaln
+from scipy.special import gammaln, ndtr, stdtr
 
 from accord._types import Floats, Indices
 
@@ -103,10 +105,25 @@ class Calibration:
         """The variance of the curve with scale 1."""
         return 1.0 if math.isinf(self.df) else self.df / (self.df - 2)
 
-    def log_density(self, part: Components, z: Floats, local: Floats | float = 0.0) -> Floats:
-        """log of the members' mean density at z, (N,)."""
+    def log_density(
+        self,
+        part: Components,
+        z: Floats,
+        local: Floats | float = 0.0,
+        *,
+        upper: Floats | None = None,
+    ) -> Floats:
+        """log of the members' mean density at z, (N,).
+
+        Where ``upper`` is above z, it is the probability between them.
+        """
         scale = self.scale(part.std, local)
-        curve = log_curve((z[None, :, None] - part.mean) / scale, self.df) - np.log(scale)
+        standard = (z[None, :, None] - part.mean) / scale
+        curve = log_curve(standard, self.df) - np.log(scale)
+        if upper is not None:
+            censored = upper > z
+            end = (upper[None, :, None] - part.mean) / scale
+            curve[:, censored] = _log_between(standard[:, censored], end[:, censored], self.df)
         with np.errstate(divide="ignore"):
             joint = np.log(part.weight) + curve
         # scipy's logsumexp takes several times as long, and a calibration asks a hundred times
@@ -124,37 +141,50 @@ def log_curve(r: Floats, df: float) -> Floats:
     return np.asarray(constant - (df + 1) / 2 * np.log1p(np.square(r) / df))
 
 
+def _log_between(a: Floats, b: Floats, df: float) -> Floats:
+    """log probability between a and b, of the curves of :func:`log_curve`."""
+    # above the middle, the two tails have the digits that two cdfs near 1 lack
+    low, high = np.where(a > 0, -b, a), np.where(a > 0, -a, b)
+    probability = ndtr(high) - ndtr(low) if math.isinf(df) else stdtr(df, high) - stdtr(df, low)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probability))
+
+
 def calibrated(
     part: Components,
     z: Floats,
     weight: Floats,
     *,
+    upper: Floats | None = None,
     tolerance_variance: float,
     degrees: Sequence[float] = DEGREES,
 ) -> Calibration:
     """The calibration under which out-of-fold predictions are most likely.
 
-    **Shape**: z and weight (N,).
+    Targets with an ``upper`` end above z are censored: they lie between the two.
+
+    **Shape**: z, weight and upper (N,).
     """
-    error = float(np.median(np.abs(z - part.center)))
+    known = slice(None) if upper is None else upper == z
+    error = float(np.median(np.abs(z - part.center)[known]))
     best, best_score = Calibration(), -math.inf
     for df in degrees:
         for floor in _FLOORS:
             found = _with_best_factor(
-                Calibration(1.0, floor * error, tolerance_variance, df), part, z, weight
+                Calibration(1.0, floor * error, tolerance_variance, df), part, z, weight, upper
             )
-            score = mean_score(found.log_density(part, z), weight)
+            score = mean_score(found.log_density(part, z, upper=upper), weight)
             if score > best_score:
                 best, best_score = found, score
     return best
 
 
 def _with_best_factor(
-    start: Calibration, part: Components, z: Floats, weight: Floats
+    start: Calibration, part: Components, z: Floats, weight: Floats, upper: Floats | None
 ) -> Calibration:
     def loss(log_factor: float) -> float:
         trial = Calibration(math.exp(log_factor), start.floor, start.tolerance_variance, start.df)
-        return -mean_score(trial.log_density(part, z), weight)
+        return -mean_score(trial.log_density(part, z, upper=upper), weight)
 
     found = minimize_scalar(loss, bounds=_LOG_FACTORS, method="bounded", options={"xatol": 0.02})
     return replace(start, factor=math.exp(found.x))

@@ -71,8 +71,28 @@ class TrainingTable:
 
     @property
     def judging(self) -> Bools:
-        """Which rows say how good a prediction is: their target is known and has a weight; (N,)."""
-        return self.measured & (self.weight > 0)
+        """Which rows say how good a prediction is: they count, and something is known; (N,)."""
+        counts = self.weight > 0
+        if self.lower is None or self.upper is None:
+            return counts
+        return counts & (np.isfinite(self.lower) | np.isfinite(self.upper))
+
+    @property
+    def reached(self) -> Floats:
+        """What is known of each target: itself, or an end of what it may be; (n,)."""
+        if self.lower is None or self.upper is None:
+            return self.y
+        ends = np.where(np.isfinite(self.upper), self.upper, self.lower)
+        return ends[np.isfinite(ends)]
+
+    def targets(self, rows: Indices) -> tuple[Floats, Floats | None]:
+        """Targets of some rows; of censored ones their lower ends, and then the upper ends of all.
+
+        **Shape**: (n,) each.
+        """
+        if self.lower is None or self.upper is None:
+            return self.y[rows], None
+        return self.lower[rows], self.upper[rows]
 
     @property
     def log_unit(self) -> float:
@@ -101,8 +121,9 @@ class TrainingTable:
 class Candidate:
     """A recipe that was tried: its model, and how its parts did on rows that they had not seen.
 
-    ``held_out`` and ``log_density`` are of the rows that were held out and have a target; densities
-    are per scaled unit of the targets (:attr:`TrainingTable.log_unit`).
+    ``held_out`` and ``log_density`` are of the rows that were held out and say something; densities
+    are per scaled unit of the targets (:attr:`TrainingTable.log_unit`), of censored ones
+    probabilities.
     """
 
     recipe: Recipe
@@ -178,17 +199,20 @@ def judged_out_of_fold(
     rounding = table.rounding / scale.scale if recipe.transform == "identity" else 0.0
     eps = max(recipe.tolerance, rounding, _typical(rows.more.get("tolerance")))
     used = held_out_rows(table, parts)
-    held_out, z = out_of_fold(model, table.x, parts, used), rows.z[used]
+    held_out = out_of_fold(model, table.x, parts, used)
+    y, upper = table.targets(used)
+    z, ends = scale.scaled(y), None if upper is None else scale.scaled(upper)
     some = np.random.default_rng(seed).permutation(len(used))[:_CALIBRATION_ROWS]
     calibration = calibrated(
         held_out[some],
         z[some],
         table.weight[used[some]],
+        upper=None if ends is None else ends[some],
         tolerance_variance=eps**2 / 3,
         degrees=_LOG_DEGREES if recipe.transform == "log" else DEGREES,
     )
-    density = calibration.log_density(held_out, z) + scale.log_slope(table.y[used])
-    density += table.log_unit
+    density, known = calibration.log_density(held_out, z, upper=ends), table.measured[used]
+    density[known] += scale.log_slope(y[known]) + table.log_unit
     seconds = time.perf_counter() - start
     return Candidate(recipe, model, scale, calibration, held_out, density, seconds)
 
@@ -200,7 +224,7 @@ def learnt_from(table: TrainingTable, rows: ScaledRows, parts: Sequence[Part]) -
 
 
 def held_out_rows(table: TrainingTable, parts: Sequence[Part]) -> Indices:
-    """The rows that the parts ask about and whose target is known and counts, in order."""
+    """The rows that the parts ask about and that say how good an answer is, in order."""
     asked = np.sort(np.concatenate([part.test for part in parts]))
     return np.asarray(asked[table.judging[asked]])
 

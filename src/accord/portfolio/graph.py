@@ -25,7 +25,7 @@ from accord.export import (
     state,
     states,
 )
-from accord.portfolio.blend import LARGEST_LOG_STD, LocalTolerance, Member
+from accord.portfolio.blend import LARGEST_LOG_STD, LEAST_VARIANCE, LocalTolerance, Member
 from accord.portfolio.boosting import BoostingModel, Trees
 from accord.portfolio.encoding import FARTHEST, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess, GaussianProcessModel
@@ -263,13 +263,13 @@ class _Blended:
     distance: Value
 
 
-def _with_blanks(blanks: Blanks, x: Value, beyond: Value) -> Value:
-    """What rows get beyond their local tolerance, with features that say nothing; (N, 1)."""
-    square, number = beyond.square(), 0.0 * beyond
+def _blank_variance(blanks: Blanks, x: Value, nothing: Value) -> Value:
+    """What rows with features that say nothing get on top, in scaled target units; (N, 1)."""
+    square, number = nothing, nothing
     for found, spread in zip(_found(blanks, x), blanks.spread, strict=True):
         square, number = square + spread**2 * found, number + found
     share = (number - 1.0).at_least(0.0) / max(1, len(blanks.spread) - 1)
-    return square.at_least(beyond.square() + blanks.together**2 * share).sqrt()
+    return square.at_least(blanks.together**2 * share)
 
 
 def _group(
@@ -279,8 +279,12 @@ def _group(
     tolerance: LocalTolerance,
     x: Value,
     grown: tuple[Value, Value],
+    blank: Value,
 ) -> _Blended:
-    """One member's curves in the target's units, or in those of its logarithm."""
+    """One member's curves in the target's units, or in those of its logarithm.
+
+    ``blank`` is the variance of rows whose features say nothing, in scaled units; (N, 1).
+    """
     curves: Curves = state(member.model, x)
     scale, calibration = member.scale, member.calibration
     calibrated = (
@@ -301,21 +305,24 @@ def _group(
     if is_log:
         local = local.at_most(LARGEST_LOG_STD / scale.scale)
         mean = mean - 0.5 * scale.scale * local.square()
+    widening = local.square() + blank
     curve = NORMAL if is_log or math.isinf(calibration.df) else StudentCurve(calibration.df)
     group = CurveGroup(
         curve,
         scale.center + scale.scale * mean,
-        scale.scale * (calibrated + local.square()).sqrt(),
+        scale.scale * (calibrated + widening).sqrt(),
         share * curves.weight,
         math.log(scale.straight_from) if is_log else None,
     )
-    means = curves.by_network(group.moments()[0])
-    added = (scale.scale * local).square()
+    means, variance = group.moments()
     if is_log:
-        distance = means.mean(1).square() * (added.exp() - 1)
+        whole = group.scale.square()
+        narrow = (whole - scale.scale**2 * widening).at_least(0.0)
+        left = (narrow.exp() - 1) / (whole.exp() - 1).at_least(LEAST_VARIANCE)
+        distance = curves.by_network((1 - left) * variance).mean(1)
     else:
-        distance = calibration.variance_of_curve * added
-    return _Blended(share, group, means, distance)
+        distance = calibration.variance_of_curve * scale.scale**2 * widening
+    return _Blended(share, group, curves.by_network(means), distance)
 
 
 def _parts_of_variance(blend: list[_Blended]) -> tuple[Value, Value]:
@@ -343,10 +350,11 @@ def state_portfolio(model: PortfolioRegressor, x: Value) -> GraphAnswer:
     widening = model.widening_
     growth: Value = state(widening.growth, x)
     grown, beyond = _growth_at(widening.growth, growth)
-    beyond = _with_blanks(widening.blanks, x, beyond)
+    blank = _blank_variance(widening.blanks, x, 0.0 * growth)
     whole = sum(member.weight for member in model.members_)
+    scale, tolerance = model.scale_.scale, widening.tolerance
     blend = [
-        _group(m, m.weight / whole, model.scale_.scale, widening.tolerance, x, (grown, beyond))
+        _group(m, m.weight / whole, scale, tolerance, x, (grown, beyond), blank)
         for m in model.members_
     ]
     return GraphAnswer(

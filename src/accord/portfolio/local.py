@@ -15,7 +15,8 @@ Features that say nothing, as those of a category that no training row had, or o
 missing where no training row lacked it, are no distance: a network or a tree answers such a row as
 surely as any other. How much wider the answer must be is learnt from the training rows: each is
 predicted by models that had not seen it, as if its category or number were unknown, and the spread
-that joins b is the one that makes their targets most likely.
+that joins τ is the one that makes their targets most likely. It is in the units of each model's own
+target, and so a factor where that is a logarithm.
 """
 
 import math
@@ -66,24 +67,39 @@ _BLANK_ROWS = 500
 # changes predictions by less than this share of the strongest one's change is not worth them.
 _MOST_BLANKS, _LEAST_CHANGE = 30, 0.005
 # In scaled target units.
-_SPREADS = np.array([0, 0.015, 0.03, 0.06, 0.09, 0.12, 0.2, 0.3, 0.44, 0.64, 0.9, 1.2, 1.6, 2])
+_SPREADS = np.array(
+    [0, 0.015, 0.03, 0.06, 0.09, 0.12, 0.2, 0.3, 0.37, 0.44, 0.53, 0.64, 0.76, 0.9, 1.2, 1.6, 2]
+)
 # Features are computed alike for every row: closer than this, they are the same.
 CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
 class HeldOutEvidence:
-    """Held-out rows, their predictions, and how far they are from what the models had seen."""
+    """Held-out rows, their predictions, and how far they are from what the models had seen.
+
+    Where ``upper`` is above y, a target is only known to lie between the two.
+    """
 
     predictions: Sequence[Prediction]
     y: Floats
     weight: Floats
     growth: Floats
     beyond: Floats
+    upper: Floats | None = None
+    blank: float = 0.0
 
     def score(self, tolerance: LocalTolerance) -> float:
         """Mean log density under a tolerance."""
-        density = blend_log_density(self.predictions, self.y, tolerance, self.growth, self.beyond)
+        density = blend_log_density(
+            self.predictions,
+            self.y,
+            tolerance,
+            self.growth,
+            self.beyond,
+            blank=self.blank,
+            upper=self.upper,
+        )
         return mean_score(density, self.weight)
 
     def width(self, tolerance: LocalTolerance) -> float:
@@ -94,11 +110,19 @@ class HeldOutEvidence:
 
     def distribution(self, tolerance: LocalTolerance) -> Distribution:
         """What is predicted under a tolerance."""
-        return distribution_of(self.predictions, tolerance, self.growth, self.beyond)
+        return distribution_of(self.predictions, tolerance, self.growth, self.beyond, self.blank)
 
     def needed(self, tolerance: LocalTolerance) -> Floats:
-        """The coverage of the narrowest central interval that holds each target, (N,)."""
-        probability = np.asarray(self.distribution(tolerance).cdf(self.y))
+        """The coverage of the narrowest central interval that holds each target, (N,).
+
+        Of a censored one, that of a value drawn from its prediction between its ends: rows that are
+        censored because their targets are high must not be missing among those that needed much.
+        """
+        dist = self.distribution(tolerance)
+        probability = np.asarray(dist.cdf(self.y))
+        if self.upper is not None:
+            share = np.random.default_rng(0).uniform(size=len(self.y))
+            probability += share * (np.asarray(dist.cdf(self.upper)) - probability)
         # rounding may put a probability just above 1
         return np.asarray(np.clip(np.abs(2 * probability - 1), 0.0, 1.0))
 
@@ -115,6 +139,8 @@ class HeldOutEvidence:
             self.weight[rows],
             self.growth[rows],
             self.beyond[rows],
+            None if self.upper is None else self.upper[rows],
+            self.blank,
         )
 
 
@@ -246,23 +272,19 @@ class Blanks:
         total = square.sum(axis=1, keepdims=True)
         return np.asarray(square / np.where(total > 0, total, 1.0))
 
-    def added(self, x: Floats, beyond: Floats) -> Floats:
+    def added(self, x: Floats) -> Floats:
         """What rows get on top of their local tolerance, in scaled target units.
 
-        ``beyond`` is what they get for lying beyond all training rows.
-
-        **Shape**: x (N, d), beyond (N,) → (N,).
+        **Shape**: x (N, d) → (N,).
 
         >>> blanks = Blanks((np.array([1]),), (np.array([7.0]),), (3.0,))
-        >>> blanks.added(np.array([[0.0, 7.0], [0.0, 1.0]]), np.array([4.0, 4.0]))
-        array([5., 4.])
+        >>> blanks.added(np.array([[0.0, 7.0], [0.0, 1.0]]))
+        array([3., 0.])
         """
-        if not self.features:
-            return beyond
         found = self.found(x)
         square = found @ np.square(self.spread)
         share = (found.sum(axis=1) - 1).clip(min=0) / max(1, len(self.spread) - 1)
-        return np.asarray(np.sqrt(np.square(beyond) + np.maximum(square, share * self.together**2)))
+        return np.asarray(np.sqrt(np.maximum(square, share * self.together**2)))
 
 
 # Rows that a fold's models had not seen, as predicted by these with some blanks put in.
@@ -313,7 +335,7 @@ def blanked(x: Floats, blanks: Sequence[Blank]) -> Floats:
 
 def _best_spread(parts: Sequence[HeldOutEvidence], tolerance: LocalTolerance) -> float:
     def score(spread: float) -> float:
-        wider = [replace(part, beyond=np.hypot(part.beyond, spread)) for part in parts]
+        wider = [replace(part, blank=float(spread)) for part in parts]
         return float(
             np.average([p.score(tolerance) for p in wider], weights=[len(p.y) for p in wider])
         )
@@ -354,7 +376,7 @@ class Widening:
         """
         growth, beyond = grown
         blanks = Blanks() if as_known else self.blanks
-        dist = distribution_of(predictions, self.tolerance, growth, blanks.added(x, beyond))
+        dist = distribution_of(predictions, self.tolerance, growth, beyond, blanks.added(x))
         unlike = np.maximum(unlike_usual(growth), blanks.found(x).any(axis=1))
         return self.ranked(dist, self.levels, self.rehearsed, unlike)
 

@@ -204,9 +204,10 @@ def recipes_for(
 ) -> list[Recipe]:
     """The recipes to try on a table.
 
-    ``rounding`` is half the step of targets that come in steps, in scaled units.
+    ``rounding`` is half the step of targets that come in steps, in scaled units. Where some are
+    ``censored``, y has what is known of them.
 
-    **Shape**: x (N, d), y (N,).
+    **Shape**: x (N, d), y (N,) or fewer.
     """
     n, d = x.shape
     networks = [
@@ -216,7 +217,8 @@ def recipes_for(
     ]
     if rounding:
         networks = [r if not r.tolerance else _for_rounded(r, rounding) for r in networks]
-    if is_skewed(y) and not censored:
+    # how long the tail of censored targets is cannot be seen
+    if is_skewed(y) or (censored and y.min() > 0):
         networks.append(_of_logarithm(networks[-1], "logarithm"))
     recipes: list[Recipe] = list(networks)
     if not censored:

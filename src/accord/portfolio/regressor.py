@@ -275,7 +275,7 @@ class PortfolioRegressor(DistributionalRegressor):
         recipes = recipes_for(
             self.effort,
             table.x,
-            table.y,
+            table.reached,
             censored=not table.measured.all(),
             rounding=table.rounding / scale,
         )
@@ -293,7 +293,7 @@ class PortfolioRegressor(DistributionalRegressor):
     ) -> list[Prediction]:
         """Select and weigh; sets ``members_`` and ``leaderboard_``."""
         used = held_out_rows(table, parts)
-        y, weight = table.y[used], table.weight[used]
+        (y, upper), weight = table.targets(used), table.weight[used]
         density = np.stack([candidate.log_density for candidate in candidates])
         some = np.random.default_rng(0).permutation(len(used))[:_SELECTION_ROWS]
         weights = greedy_weights(density[:, some], weight[some])
@@ -302,7 +302,9 @@ class PortfolioRegressor(DistributionalRegressor):
             (Member(c.recipe.name, c.model, c.scale, c.calibration, 0.0), c.held_out)
             for c in candidates
         ]
-        predictions = blend_of(found, weights, self.scale_, y=y, row_weight=weight, some=some)
+        predictions = blend_of(
+            found, weights, self.scale_, y=y, upper=upper, row_weight=weight, some=some
+        )
         self.members_ = [prediction.member for prediction in predictions]
         self.leaderboard_ = leaderboard(candidates, weights, weight, log_unit=table.log_unit)
         return predictions
@@ -318,8 +320,9 @@ class PortfolioRegressor(DistributionalRegressor):
         self.feature_weight_ = feature_weights(changes)
         growth = growth_of(table.x, table.y, self.feature_weight_)
         rows, values = held_out_rows(table, units.parts), growth.leave_one_out()
+        y, upper = table.targets(rows)
         usual = HeldOutEvidence(
-            predictions, table.y[rows], table.weight[rows], *growth_at(growth, values[rows])
+            predictions, y, table.weight[rows], *growth_at(growth, values[rows]), upper
         )
         shifted = units.unlike_the_rest(self.members_, self.scale_, changes)
         tolerance = choose_tolerance(usual, [part for _, part in shifted], seed=units.seed)
@@ -338,18 +341,31 @@ class PortfolioRegressor(DistributionalRegressor):
                 unlike_usual(evidence.growth),
             )
 
-        def held_out(own: Indices, dist: Distribution) -> HeldOut:
-            return HeldOut(own, dist, values[own], growth.is_unusual(values[own]))
+        def known(rows: Indices, places: Indices) -> Indices:
+            """Those of some places whose rows have a target to compare with."""
+            return places[table.measured[rows[places]]]
 
-        self.held_out_ = held_out(rows, ranked(usual, rows[:0]))
+        def held_out(places: Indices, own: Indices) -> HeldOut:
+            measured = known(rows, places)
+            dist, value = ranked(usual[measured], own), values[rows[measured]]
+            return HeldOut(rows[measured], dist, value, growth.is_unusual(value))
+
+        self.held_out_ = held_out(np.arange(len(rows)), rows[:0])
         self.judged_ = tuple(
-            held_out(rows[own], ranked(usual[own], rows[own]))
+            held_out(own, rows[own])
             for own in own_places(rows, units.parts)
+            if len(known(rows, own))
         )
         self.shifted_ = tuple(
             # back from the logarithm of growth
-            HeldOut(own, ranked(part, own), np.expm1(part.growth), np.ones(len(own), bool))
+            HeldOut(
+                own[places],
+                ranked(part[places], own),
+                np.expm1(part.growth[places]),
+                np.ones(len(places), bool),
+            )
             for own, part in shifted[:1]
+            if len(places := known(own, np.arange(len(own))))
         )
 
     def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:
@@ -362,14 +378,12 @@ class PortfolioRegressor(DistributionalRegressor):
     def _evidence(
         self, table: TrainingTable, rows: Indices, fold: int, put: Sequence[Blank]
     ) -> HeldOutEvidence:
-        """Measured rows as the models of one fold predict them with some blanks put in."""
+        """Held-out rows as the models of one fold predict them with some blanks put in."""
         rows = rows[table.judging[rows]]
-        x = blanked(table.x[rows], put)
+        x, (y, upper) = blanked(table.x[rows], put), table.targets(rows)
         growth = self.widening_.growth
         growths = growth_at(growth, growth(x))
-        return HeldOutEvidence(
-            self._predictions(x, fold), table.y[rows], table.weight[rows], *growths
-        )
+        return HeldOutEvidence(self._predictions(x, fold), y, table.weight[rows], *growths, upper)
 
     def _predictive(self, X: Floats) -> Distribution:
         return self._answer(X)[0]

@@ -190,9 +190,9 @@ class PortfolioUnits:
             near = at_most(part.train, _GROWTH_ROWS, seed)
             growth = growth_of(table.x[near], table.y[near], feature_weights(changes))
             growths = growth_at(growth, growth(table.x[test]))
-            found.append(
-                (test, HeldOutEvidence(predictions, table.y[test], table.weight[test], *growths))
-            )
+            y, upper = table.targets(test)
+            evidence = HeldOutEvidence(predictions, y, table.weight[test], *growths, upper)
+            found.append((test, evidence))
         return found
 
     def _number_in_time(self, members: Sequence[Member], most: int) -> int:
