@@ -764,6 +764,15 @@ def test_export_writes_a_file_that_says_what_it_is(run: Run, model_file: Path) -
     assert files(Path()) == {"m.onnx"}
 
 
+def test_export_without_its_package_says_what_to_install(
+    run: Run, model_file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+    result = run("export", model_file, "-o", "m.onnx")
+    assert result.exit_code == 2
+    assert one_sentence(result).endswith("Run: pip install 'accord[export]'")
+
+
 def test_export_names_what_it_cannot_state(run: Run, tmp_path: Path) -> None:
     pytest.importorskip("onnx")
     x = np.linspace(-1, 1, 30)[:, None]

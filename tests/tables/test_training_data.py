@@ -624,3 +624,9 @@ def test_how_dates_are_written_is_said_by_an_example() -> None:
     data = prepare_training(read_table(frame), target="y")
     assert "In 'day': dates written like 31.01.2024." in data.notes
     assert data.decisions[0].reason == "dates written like 31.01.2024"
+
+
+def test_a_target_of_lists_is_refused_in_words() -> None:
+    table = pa.table({"x": np.arange(30.0), "y": [[1.0, 2.0]] * 30})
+    with pytest.raises(TableError, match=r"must hold numbers, got lists .* such as '\[1.0, 2.0\]'"):
+        prepare_training(read_table(table), target="y")

@@ -74,6 +74,8 @@ def test_peers_that_are_not_installed_are_named(
     )
     assert result.absent == ("CatBoost",)
     assert "Not installed: CatBoost." in result.conclusion()
+    with pytest.raises(OptionError, match=r"got 'catboost'. Run: pip install catboost"):
+        compare_methods(houses, target="price", methods=["catboost"])
 
 
 @pytest.fixture(scope="module")

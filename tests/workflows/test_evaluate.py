@@ -50,6 +50,16 @@ def test_a_column_that_no_model_looks_at_is_no_reason(
     assert [name for name, _ in peculiar[0]] == ["area"]
 
 
+def test_a_gap_is_named_where_nothing_else_is_peculiar() -> None:
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame({"size": rng.normal(size=100), "age": rng.normal(size=100)})
+    table.loc[::8, "size"] = np.nan
+    rows = pd.DataFrame({"size": [np.nan, 0.1, np.nan], "age": [0.1, 0.1, 9.0]})
+    found = TableProfile(table).peculiarities(rows)
+    assert found == [(("size", "missing"),), (), (("age", "9"),)]
+    assert TableProfile(table).peculiarities(rows, unused=["size"])[0] == ()
+
+
 def test_one_of_two_common_values_is_not_peculiar() -> None:
     switch = np.repeat([1.0, 2.0], [53, 47])
     table = pd.DataFrame({"switch": switch, "size": np.linspace(0, 1, 100)})

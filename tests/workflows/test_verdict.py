@@ -105,6 +105,14 @@ def test_a_linear_model_that_is_less_sharp_is_said() -> None:
     )
 
 
+def test_what_does_not_hold_for_unusual_rows_is_a_sentence() -> None:
+    made = fit_verdict(judged(420, 442), judged(20, 40), Use(6, 6, 10, 8), target="price")
+    assert made.headline == (
+        "The 95 % intervals hold for rows like these, but not for the most unusual ones. They are "
+        "40 % narrower than without a model, 25 % narrower than with a linear one."
+    )
+
+
 @pytest.mark.parametrize("linear", [None, 3.0, 9.0, 30.0])
 @pytest.mark.parametrize("unusual", [(0, 0), (20, 40), (100, 100)])
 @pytest.mark.parametrize("found", [(420, 442), (390, 442), (20, 20), (100, 100)])
@@ -141,7 +149,7 @@ def test_the_few_words_go_with_the_level() -> None:
 def test_unusual_rows_that_fail_make_it_a_caution() -> None:
     made = fit_verdict(judged(420, 442), judged(20, 40), Use(6, 6, 10), target="price")
     assert made.level == "caution"
-    assert "for rows like these but not for the most unusual ones" in made.headline
+    assert "for rows like these, but not for the most unusual ones" in made.headline
 
 
 def test_copies_of_rows_are_no_further_evidence() -> None:

@@ -102,6 +102,8 @@ def _explained(error: Exception) -> tuple[str, Failure]:
         return f"{place}{error.strerror}", Failed
     if isinstance(error, MemoryError):
         return "there is not enough memory for this. Use fewer rows or columns.", Failed
+    if isinstance(error, ImportError) and error.name is None:  # a package that must be installed
+        return _sentence(error), Misused
     if isinstance(error, ValueError | TypeError | ConnectionError):
         return _sentence(error), Failed
     kind = type(error).__name__

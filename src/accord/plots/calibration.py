@@ -165,7 +165,7 @@ def error_against_deviation(
     ax.set(xlabel="predicted standard deviation σ", ylabel="error, observed − predicted")
     number_axis(ax.xaxis)
     number_axis(ax.yaxis)
-    legend(ax, loc="upper left")
+    legend_below(ax)
     return ax
 
 

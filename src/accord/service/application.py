@@ -196,7 +196,9 @@ def _add_questions(app: FastAPI, service: Service) -> None:
     @app.post("/explain", summary="Why each interval is as wide as it is")
     async def explain(
         request: Request,
-        coverage: Share | None = None,
+        coverage: Annotated[
+            Share | None, Query(description="That of the intervals. By default the model's.")
+        ] = None,
         permutations: Annotated[
             int,
             Query(ge=0, le=64, description="Orders of columns to draw: splits all parts by column"),

@@ -323,7 +323,8 @@ def number_column(
     cells = detect(column, decimal=table.decimal)
     if cells is None or cells.kind not in ("number", "boolean", "time"):
         sample = _least_like_a_number(column.drop_null())
-        what = "dates" if cells and cells.kind == "date" else "text"
+        what = "lists and the like" if cells is None else "text"
+        what = "dates" if cells and cells.kind == "date" else what
         raise TableError(
             f"{role} column {quoted(name)} must hold numbers, got {what} such as "
             f"{quoted(sample, limit=40)}. {_remedy(sample)}"
@@ -350,7 +351,7 @@ def time_column(table: Table, name: str, *, sample: Table | None = None) -> Floa
 def _least_like_a_number(column: pa.ChunkedArray) -> Any:
     """A cell that by itself is no number; the first, where it takes all of them together."""
     cells = column.slice(0, _COPY_ROWS).to_pylist()
-    for cell in dict.fromkeys(cells):
+    for cell in dict.fromkeys(cells) if is_text(column.type) else ():
         alone = detect(pa.chunked_array([[cell]]))
         if alone is None or alone.kind != "number":
             return cell

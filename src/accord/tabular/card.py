@@ -198,8 +198,8 @@ def installed_versions() -> dict[str, str]:
 def _limits(data: TrainingData, held_out: Assessment, shifted: Assessment) -> list[str]:
     exact = data.y[data.exact]
     limits = [
-        f"Trained on targets from {number(exact.min())} to {number(exact.max())}: predictions "
-        "outside that range are guesses.",
+        f"Trained on targets from {number(exact.min(), 4)} to {number(exact.max(), 4)}: "
+        "predictions outside that range are guesses.",
         f"Coverage was measured on {len(held_out):,} held-out and {len(shifted):,} unusual rows of "
         "one table. Rows from elsewhere may differ: look at the 'unusual' column, and show them to "
         "'accord monitor', again once true values are known.",

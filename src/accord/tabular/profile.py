@@ -82,15 +82,18 @@ class TableProfile:
     ) -> list[tuple[tuple[str, str], ...]]:
         """For each row, the columns in which it stands out most, and its value there.
 
-        Columns that are ``unused`` are no reason for anything.
+        Where none does, those whose value is missing. Columns that are ``unused`` are no reason
+        for anything.
 
         **Shape**: X (n, d).
         """
-        deviation = np.where([name in unused for name in self.names], 0.0, self.deviations(X))
+        use = np.array([name not in unused for name in self.names])
+        deviation, missing = use * self.deviations(X), use & X[self.names].isna().to_numpy()
         found = []
         for row, line in enumerate(deviation):
             order = np.argsort(-line, kind="stable")[:_NAMED]
             places = [place for place in order if line[place] >= _REMARKABLE]
+            places = places or [place for place in order if missing[row, place]]
             names = [self.names[place] for place in places]
             found.append(tuple((name, cell_text(X[name].iloc[row])) for name in names))
         return found

@@ -229,7 +229,7 @@ def connected(
     except ImportError:
         raise OptionError(
             "work on several processes or machines needs Dask, which is not installed. "
-            "pip install 'accord[distributed]'"
+            "Run: pip install 'accord[distributed]'"
         ) from None
     with ExitStack() as ends, _without_logs():
         address = scheduler if scheduler is not None else ends.enter_context(_processes(workers))

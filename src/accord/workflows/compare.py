@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from accord._files import quoted
+from accord._files import OptionError, quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
-from accord._wording import count, listed_plainly, percent, with_error
+from accord._wording import count, listed, listed_plainly, percent, with_error
 from accord.estimators import fit_together
 from accord.metrics import METRICS, Metric
 from accord.portfolio import random_parts, time_parts
@@ -296,6 +296,12 @@ def _chosen(wanted: Sequence[str | Method] | None) -> list[Method]:
     if wanted is None:
         return list(METHODS)
     found = [method_named(name) if isinstance(name, str) else name for name in wanted]
+    if not any(method.installed for method in found):
+        packages = " ".join(str(method.package) for method in found)
+        raise OptionError(
+            f"a method to compare must be installed, got {listed(method.key for method in found)}. "
+            f"Run: pip install {packages}"
+        )
     return list(dict.fromkeys(found))
 
 

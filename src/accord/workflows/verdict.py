@@ -222,13 +222,17 @@ def fit_verdict(held_out: Assessment, shifted: Assessment, use: Use, *, target: 
     """The judgement on a model from rows held out, at random and for being unusual."""
     usual, unusual = reliability(held_out), reliability(shifted)
     level = worst(usual.level, use.level)
-    clause = usual.clause()
     if usual.belief == "holds" and unusual.belief == "does not hold":
         level = worst(level, "caution")
-        clause += " for rows like these but not for the most unusual ones"
+        headline = (
+            f"{usual.clause()} for rows like these, but not for the most unusual ones. They "
+            f"{use.clause()}."
+        )
+    else:
+        headline = _joined(usual, use)
     return Verdict(
         level,
-        _joined(clause, usual, use),
+        headline,
         f"{_inside(usual, 'held-out row')} {use.sentence(target)} {_of_unusual(unusual)}".strip(),
         _remarks(held_out, shifted, usual, use),
         in_short(usual, use, unusual),
@@ -267,7 +271,7 @@ def evaluation_verdict(found: Assessment, use: Use, *, target: str, seen: float)
             short="No test: rows equal to training rows",
         )
     level = worst(judged.level, use.level)
-    headline = _joined(judged.clause(), judged, use)
+    headline = _joined(judged, use)
     return Verdict(level, headline, summary, short=in_short(judged, use))
 
 
@@ -296,8 +300,9 @@ def worst(*levels: Level) -> Level:
     return max(levels, key=_RANK.__getitem__)
 
 
-def _joined(clause: str, judged: Reliability, use: Use) -> str:
+def _joined(judged: Reliability, use: Use) -> str:
     """Reliability and use in one sentence."""
+    clause = judged.clause()
     if judged.belief == "does not hold":
         return f"{clause}: {percent(judged.covered)} of the rows lie inside. They {use.clause()}."
     if judged.belief == "too few rows":
