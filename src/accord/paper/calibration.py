@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from math import ceil
+from typing import Final
 
 import numpy as np
 
@@ -42,7 +43,6 @@ from accord.paper.tables import (
     COSINE_IN_WORDS,
     INTERVALS,
     LEGEND,
-    ResultColumn,
     ResultTable,
     by_dataset,
     deep_and_bvm,
@@ -50,7 +50,7 @@ from accord.paper.tables import (
     ours,
 )
 
-NAME = "calibration"
+NAME: Final = "calibration"
 DATASETS = tuple(published.datasets("calibration"))
 _MARGIN = 0.02  # of ECE, within which two methods are as well calibrated
 _RECIPES = {PRINTED: "the printed recipe", RATE: "ten times the printed rate"}
@@ -101,7 +101,9 @@ def tables(results: Results) -> list[ResultTable]:
     for recipe, words in _RECIPES.items():
         for measure in ("ece", "mce"):
             title = f"Appendix A, {measure.upper()}: {words}"
-            columns = _columns(results, measure, recipe)
+            sources = [deep(recipe), bvm(recipe, AS_PRINTED), bvm(recipe, SMOOTHED)]
+            first = ours("MSE Ensemble", results, NAME, measure, mse(recipe))
+            columns = [first, *deep_and_bvm(results, NAME, measure, sources)]
             name = f"calibration-{measure}{_suffix(recipe)}"
             found.append(by_dataset(name, title, note, columns))
     local = {
@@ -119,14 +121,6 @@ def tables(results: Results) -> list[ResultTable]:
 
 def _suffix(recipe: str) -> str:
     return "" if recipe == PRINTED else "-rate"
-
-
-def _columns(results: Results, measure: str, recipe: str) -> list[ResultColumn]:
-    own = [deep(recipe), bvm(recipe, AS_PRINTED), bvm(recipe, SMOOTHED)]
-    return [
-        ours("MSE Ensemble", results, "calibration", measure, mse(recipe)),
-        *deep_and_bvm(results, "calibration", measure, own),
-    ]
 
 
 def claims(results: Results) -> Iterable[JudgedClaim]:

@@ -62,17 +62,6 @@ def printed(table: PrintedTable, dataset: str, measure: str, method: str) -> Fig
     return found
 
 
-def methods(table: PrintedTable, measure: str) -> list[str]:
-    """The table's columns for a measure.
-
-    Example:
-        >>> methods("table3", "nll")
-        ['Deep Ensembles', 'BVM']
-    """
-    first = next(iter(_printed()[table].values()))
-    return list(first[measure])
-
-
 def datasets(table: PrintedTable) -> list[str]:
     """The table's rows."""
     return list(_printed()[table])

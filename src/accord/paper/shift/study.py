@@ -37,7 +37,7 @@ from accord.paper.shift.methods import (
     TREES,
     methods,
 )
-from accord.paper.shift.verdicts import COVERED, NAME, beyond, compared, records, values
+from accord.paper.shift.verdicts import COVERED, NAME, beyond, compared, family_of, records, values
 from accord.paper.study import Drawing, Group, Protocol, Source, Study, StudyModel
 from accord.paper.tables import Entry, ResultColumn, ResultTable
 
@@ -226,7 +226,7 @@ def _splits(results: Results) -> ResultTable:
     for method, measure, heading in wanted:
         found = values(results, method, measure, tuple(FAMILIES))
         entries = [
-            _entry([found[place]], np.mean, (place[1], measure, method, _family(place)))
+            _entry([found[place]], np.mean, (place[1], measure, method, family_of(place)))
             for place in places
         ]
         columns.append(ResultColumn(heading, tuple(entries)))
@@ -237,14 +237,8 @@ def _splits(results: Results) -> ResultTable:
         "set",
         tuple(title(dataset) for _, dataset, _ in places),
         tuple(columns),
-        {"family": tuple(map(_family, places))},
+        {"family": tuple(map(family_of, places))},
     )
-
-
-def _family(place: tuple[str, str, int]) -> str:
-    """The family, and the moment if it is in time."""
-    family, _, split = place
-    return f"{family} {split + 1}" if family == "time" else family
 
 
 # those of the lines in figures; six can be told apart

@@ -42,6 +42,12 @@ NAME = "shift"
 Place = tuple[str, str, int]  # family, dataset, split
 
 
+def family_of(place: Place) -> str:
+    """The family, and the moment if it is in time."""
+    family, _, split = place
+    return f"{family} {split + 1}" if family == "time" else family
+
+
 def records(results: Results, method: str, families: Sequence[str] = SHIFTS) -> dict[Place, Record]:
     """A method's records by family, dataset and split, in the order of the families."""
     return {
@@ -163,9 +169,8 @@ def _never_worse(results: Results) -> JudgedClaim:
     return fact(WHERE, claim, ACCORD, not above, text)
 
 
-def _named(place: tuple[str, str, int]) -> str:
-    family, dataset, split = place
-    return f"{title(dataset)}, {family}" + (f" {split + 1}" if family == "time" else "")
+def _named(place: Place) -> str:
+    return f"{title(place[1])}, {family_of(place)}"
 
 
 def _cost(results: Results, ours: str, without: str) -> JudgedClaim:
