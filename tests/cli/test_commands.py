@@ -711,6 +711,18 @@ def test_version(run: Run) -> None:
     assert run("--version").stdout.strip() == f"accord {__version__}"
 
 
+def test_a_run_that_can_go_on_says_so(
+    run: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("accord.workflows.fit_table", stopped)
+    command = ("fit", table, "-t", "price")
+    assert "Run the same command again to go on" in one_sentence(run(*command))
+    assert "again" not in one_sentence(run(*command, "--no-resume"))
+
+
 @pytest.mark.parametrize(
     ("failure", "words"),
     [
