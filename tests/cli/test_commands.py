@@ -176,7 +176,7 @@ BAD_TABLES: dict[str, tuple[bytes, int, str]] = {
         1,
         "bad.csv cannot be read as a table (CSV parse error: Row #22: Expected 2 columns, got 3: "
         "1,2,3). Check that every line has the same number of cells, separated by commas, or give "
-        "the delimiter.",
+        "the delimiter (--delimiter).",
     ),
     "a single line": (
         b"<!doctype html><html></html>",
