@@ -176,7 +176,7 @@ BAD_TABLES: dict[str, tuple[bytes, int, str]] = {
         1,
         "bad.csv cannot be read as a table (CSV parse error: Row #22: Expected 2 columns, got 3: "
         "1,2,3). Check that every line has the same number of cells, separated by commas, or give "
-        "the delimiter.",
+        "the delimiter (--delimiter).",
     ),
     "a single line": (
         b"<!doctype html><html></html>",
@@ -709,6 +709,18 @@ def test_version(run: Run) -> None:
     from accord import __version__
 
     assert run("--version").stdout.strip() == f"accord {__version__}"
+
+
+def test_a_run_that_can_go_on_says_so(
+    run: Run, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def stopped(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("accord.workflows.fit_table", stopped)
+    command = ("fit", table, "-t", "price")
+    assert "Run the same command again to go on" in one_sentence(run(*command))
+    assert "again" not in one_sentence(run(*command, "--no-resume"))
 
 
 @pytest.mark.parametrize(

@@ -12,11 +12,12 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from accord import plots
 from accord.plots import style
-from accord.plots.style import INK, PALETTE
+from accord.plots.style import INK, PALETTE, plain_log_axis
 
 
 def drawn():
@@ -203,3 +204,13 @@ def test_colours_are_told_apart_by_colour_blind_readers(deficiency) -> None:
 def test_bad_figures(options, error, message) -> None:
     with pytest.raises(error, match=message):
         plots.figure(**options)
+
+
+def test_ticks_of_a_short_logarithmic_axis_differ() -> None:
+    ax = Figure().subplots()
+    ax.set_xscale("log")
+    ax.set_xlim(0.345, 0.372)
+    plain_log_axis(ax.xaxis)
+    labels = [ax.xaxis.get_major_formatter()(tick) for tick in ax.get_xticks()]
+    assert len(labels) > 2
+    assert len(set(labels)) == len(labels)

@@ -73,6 +73,12 @@ def page(fitted: FitResult) -> str:
     return fit_report(fitted)
 
 
+def test_a_meter_begins_at_no_rows(page: str, fitted: FitResult) -> None:
+    dots = [float(place) for place in re.findall(r'class="dot" cx="([\d.]+)%"', page)]
+    shares = [fitted.held_out.covered, fitted.shifted.covered]
+    np.testing.assert_allclose(dots[:2], [100 * share for share in shares], atol=0.01)
+
+
 def test_the_fit_report_holds_everything(page: str, fitted: FitResult) -> None:
     outline = Outline(page)
     assert outline.open == []

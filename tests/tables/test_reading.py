@@ -67,7 +67,7 @@ def test_other_encodings_are_found_and_said(tmp_path: Path, text: str, encoding:
     assert table.data.column_names == text.split("\n")[0].split(",")
     assert table.notes == (
         f"data.csv is not UTF-8 text and was read as {encoding}. If letters look wrong, give "
-        "its encoding.",
+        "its encoding (--encoding).",
     )
     assert read_table(written(tmp_path, text.encode())).notes == ()
 

@@ -1,5 +1,6 @@
 """All methods on the same rows."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -37,7 +38,11 @@ def test_one_table_and_a_conclusion(compared: CompareResult, tmp_path: Path) -> 
     scores = [score.figures["nll"] for score in compared.ranked("random")]
     assert scores == sorted(scores)
     best = compared.ranked("random")[0].method
-    assert best in compared.conclusion()
+    assert f"random rows: {best}" in compared.conclusion() or f"unusual rows: {best}" in (
+        compared.conclusion()
+    )
+    assert "One split" not in compared.conclusion()
+    assert "One split of each kind cannot tell" in replace(compared, n_splits=1).headline()
     compared.write_scores(tmp_path / "scores.csv")
     assert len(pd.read_csv(tmp_path / "scores.csv")) == 2 * len(rows)
     assert len(compared.to_json()["scores"]) == 2 * len(rows)

@@ -153,7 +153,7 @@ def plain_log_axis(axis: "Axis") -> None:
     from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
     axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 2)))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: number(value, 4)))
     axis.set_minor_formatter(NullFormatter())
 
 

@@ -80,8 +80,8 @@ def _environment() -> Environment:
 
 
 def _place_on_meter(share: float) -> float:
-    """Per cent of the way from half of the rows to all of them."""
-    return round(200 * (max(share, 0.5) - 0.5), 2)
+    """Per cent of the way from none of the rows to all of them."""
+    return round(100 * share, 2)
 
 
 @cache

@@ -142,12 +142,12 @@ def _dialect(
     if encoding is None and not taken.startswith("utf"):
         notes.append(
             f"{name} is not UTF-8 text and was read as {taken}. If letters look wrong, give "
-            "its encoding."
+            "its encoding (--encoding)."
         )
     if delimiter is None and mark in " ^":
         notes.append(
             f"{name} was read as cells separated by {_spoken(mark)}. If that is wrong, give "
-            "its delimiter."
+            "its delimiter (--delimiter)."
         )
     return CsvDialect(mark, taken, compression, names, skip, tuple(notes))
 
@@ -394,5 +394,5 @@ def _broken(name: str, dialect: CsvDialect, error: Exception) -> TableError:
     return TableError(
         f"{name} cannot be read as a table ({message}). Check that every line has "
         f"the same number of cells, separated by {_spoken(dialect.delimiter)}, or give the "
-        "delimiter."
+        "delimiter (--delimiter)."
     )

@@ -98,7 +98,7 @@ def bounds_for(
         return None, ()
     return (0.0, None), (
         f"No value of {quoted(data.schema.target)} is below 0: intervals stay at or above 0. "
-        "Set the bounds to none if lower values are possible.",
+        "Set the bounds to none (--bounds none) if lower values are possible.",
     )
 
 

@@ -140,9 +140,9 @@ class CompareResult:
             return "Every method failed."
         inside, outside = self.ranked("random")[0].method, self.ranked("unusual")[0].method
         if inside == outside:
-            first = f"{inside} has the best likelihood on random and on unusual rows"
+            first = f"The best likelihood on random and on unusual rows: {inside}"
         else:
-            first = f"{inside} has the best likelihood on random rows, {outside} on unusual ones"
+            first = f"The best likelihood on random rows: {inside}; on unusual ones: {outside}"
         level = [
             name
             for name in self.level_with_best("random")
@@ -150,6 +150,8 @@ class CompareResult:
         ]
         if level:
             first += f"; {listed_plainly(level)} cannot be distinguished from the best on either"
+        if self.n_splits == 1:
+            first += ". One split of each kind cannot tell how sure that is"
         return f"{first}."
 
     def conclusion(self) -> str:
