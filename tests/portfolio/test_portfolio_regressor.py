@@ -276,6 +276,24 @@ def test_censored_rows_count_in_the_calibration(monkeypatch: pytest.MonkeyPatch)
     np.testing.assert_array_equal(model.held_out_.rows, np.flatnonzero(~cut))
 
 
+def test_levels_of_censored_rows_have_draws_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a table made with the seed 0, below a limit of detection."""
+    x, rng = np.random.default_rng(0).uniform(size=(600, 1)), np.random.default_rng(1)
+    y = 4 * x[:, 0] + 0.7 * rng.normal(size=600)
+    limit = np.quantile(y, 0.3)
+    line = NetworkRecipe("line", "", hidden=(), steps=500, learning_rate=1e-2, seeds=1)
+    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [line])
+    below = y < limit
+    bounds = {
+        "y_lower": np.where(below, -np.inf, np.nan),
+        "y_upper": np.where(below, limit, np.nan),
+    }
+    model = quick().fit(x, np.maximum(y, limit), **bounds)
+    np.testing.assert_allclose(
+        np.quantile(model.widening_.levels, [0.3, 0.6]), [0.3, 0.6], atol=0.07
+    )
+
+
 def test_a_stated_tolerance_widens() -> None:
     x, y = bent(80)
     plain, told = (hurried().fit(x, y, y_tolerance=eps) for eps in (None, np.full(80, 4.0)))

@@ -162,4 +162,5 @@ def test_wide_tables_have_lines_but_no_curves_and_very_wide_ones_neither() -> No
     assert names(200, 20) == {"ridge", "additive", "sparse"}
     assert names(5_000, 400) == {"ridge", "sparse"}
     assert names(160, 3_000) == {"ridge", "sparse"}
+    assert names(800, 1_600) == names(300, 6_000) == {"sparse"}  # its vectors are few
     assert names(20_000, 2_000) == set()

@@ -110,12 +110,15 @@ class RidgeRecipe:
     def is_affordable(self, n: int, d: int) -> bool:
         """Whether it takes seconds, and its singular vectors a few megabytes, at most.
 
-        Of few features, or few rows, a sparse line has nothing to choose.
+        A sparse line has a vector for each of the few features that it uses, and of few features,
+        or few rows, nothing to choose.
         """
-        if self.sparse and (d < _SPARSE_FEATURES or n < _SPARSE_ROWS):
-            return False
         inputs = d * (1 + self.bins)
-        return min(n, inputs) * inputs <= (_MOST_ENCODED if self.bins else _MOST_DIRECTIONS)
+        few = min(n, inputs) * inputs <= (_MOST_ENCODED if self.bins else _MOST_DIRECTIONS)
+        if self.sparse:
+            few |= n * d <= _MOST_CELLS
+            return few and d >= _SPARSE_FEATURES and n >= _SPARSE_ROWS
+        return few
 
 
 Recipe = NetworkRecipe | GaussianProcessRecipe | BoostingRecipe | RidgeRecipe
@@ -172,6 +175,8 @@ RIDGE_ROWS = 20_000
 # Numbers in the singular vectors of a fold: with bins fewer, as wide tables have no use for them.
 _MOST_DIRECTIONS, _MOST_ENCODED = 500_000, 200_000
 _SPARSE_FEATURES, _SPARSE_ROWS = 20, 30
+# Numbers in a table for which the lasso takes seconds per fold.
+_MOST_CELLS = 2_000_000
 _RIDGES = (
     RidgeRecipe("ridge", "linear and exact, with the uncertainty of its weights"),
     RidgeRecipe("additive", "as ridge, of a curve per feature with 8 bins, added up", bins=8),
