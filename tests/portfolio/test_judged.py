@@ -8,7 +8,7 @@ import pytest
 from accord.distributions import Distribution, Normal
 from accord.estimators import BVMRegressor, DeepEnsembleRegressor, DistributionalRegressor
 from accord.portfolio import JudgedModel
-from accord.trust import Growth
+from accord.trust import Proximity
 
 N = 60
 rng = np.random.default_rng(0)
@@ -56,13 +56,13 @@ def test_an_estimator_that_knows_distances_is_asked_once(monkeypatch: pytest.Mon
     new = 2 * np.random.default_rng(1).normal(size=(30, 2))
     expected, unusual = model.predict_dist(new), model.is_unusual(new)
     asked = []
-    search = Growth.__call__
+    search = Proximity.distance
 
-    def counted(growth: Growth, x: Any) -> Any:
+    def counted(proximity: Proximity, x: Any, **options: Any) -> Any:
         asked.append(len(x))
-        return search(growth, x)
+        return search(proximity, x, **options)
 
-    monkeypatch.setattr(Growth, "__call__", counted)
+    monkeypatch.setattr(Proximity, "distance", counted)
     dist, flags = model.answer(new)
     assert asked == [30]
     np.testing.assert_array_equal(dist.mean, expected.mean)
