@@ -18,7 +18,7 @@ from typing import Any, Self, final
 
 import numpy as np
 import torch
-from scipy.linalg import cholesky, lapack
+from scipy.linalg import blas, cholesky, lapack
 from scipy.optimize import minimize
 
 from accord._types import Floats, Indices
@@ -42,8 +42,6 @@ _JITTER = 1e-6
 _SMALLEST_NOISE, _LARGEST_NOISE = 1e-5, 2.0
 # Rows predicted at a time: their covariances stay in the processor's cache.
 _CHUNK = 512
-# Rows of a triangular matrix that are multiplied at a time, without what is zero beside them.
-_BLOCK = 256
 
 
 @final
@@ -220,20 +218,17 @@ def _n_lengths(d: int) -> int:
 
 
 def _solved(rows: Floats, triangle: Floats, *, squares_only: bool) -> tuple[Floats, Floats]:
-    """‖Tv‖² and TᵀTv for each row v and a lower triangle T, about half of which is zero.
+    """‖Tv‖² and TᵀTv for each row v and a lower triangle T, whose half that is zero costs nothing.
 
-    With ``squares_only`` the second is left at 0.
+    With ``squares_only`` the second is left at 0. In the order of BLAS all matrices are transposed.
 
     **Shape**: rows (m, n), triangle (n, n) → (m,) and (m, n).
     """
-    squares, solved = np.zeros(len(rows)), np.zeros(rows.shape)
-    for start in range(0, len(triangle), _BLOCK):
-        block = triangle[start : start + _BLOCK, : start + _BLOCK]
-        product = rows[:, : block.shape[1]] @ block.T
-        squares += np.einsum("ij,ij->i", product, product)
-        if not squares_only:
-            solved[:, : block.shape[1]] += product @ block
-    return squares, solved
+    product = blas.dtrmm(1.0, triangle.T, rows.T, trans_a=1)
+    squares = np.einsum("ij,ij->j", product, product)
+    if squares_only:
+        return squares, np.zeros(rows.shape)
+    return squares, blas.dtrmm(1.0, triangle.T, product, overwrite_b=1).T
 
 
 def _matern(r: Floats, decay: Floats) -> Floats:
