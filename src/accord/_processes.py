@@ -78,9 +78,9 @@ if hasattr(os, "register_at_fork"):
 def keep_freed_memory() -> None:
     """Use memory again that was freed, where the system's C library can be told so.
 
-    By itself, glibc learns to do so. In the workers of a Dask cluster it may not: these are told to
-    give memory back at once, so that each step of a training asks for its pages anew, and takes up
-    to twice its time.
+    By itself, glibc learns to do so, slowly. In the workers of a Dask cluster it may not: these are
+    told to give memory back at once, so that each step of a training asks for its pages anew, and
+    takes up to twice its time.
     """
     if sys.platform == "linux":
         tell = getattr(ctypes.CDLL(None), "mallopt", None)  # other C libraries have no such thing

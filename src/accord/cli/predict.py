@@ -79,9 +79,11 @@ def predict(
         )
     terminal.check_files([model, table], [output], force=force)
 
+    from accord._processes import keep_freed_memory
     from accord.work import connected
     from accord.workflows import predict_table
 
+    keep_freed_memory()  # each batch takes as much as the one before
     file = terminal.file_of(table, settings)
     with (
         connected(scheduler=scheduler, workers=workers) as client,
