@@ -432,3 +432,23 @@ def test_means_of_bounded_targets_are_not_raised() -> None:
     mean = model.predict(x[200:])
     assert mean.mean() == pytest.approx(y[200:].mean(), abs=0.05)
     assert np.sqrt(np.mean((mean - y[200:]) ** 2)) < 0.9 * y.std()
+
+
+def test_curves_that_hardly_count_do_not_make_up_the_deviation() -> None:
+    """One kind of rows is quiet and one is loud, and a mixture has a curve for each."""
+
+    def two_kinds(n: int, seed: int) -> tuple[NDArray[np.float64], ...]:
+        rng = np.random.default_rng(seed)
+        loud = rng.random(n) < 0.3
+        x = rng.normal(size=(n, 3))
+        x[:, 0] += 6.0 * loud
+        noise = np.where(loud, 2.0, 0.3) * rng.normal(size=n)
+        return x, 10.0 * loud + np.sin(2 * x[:, 1]) + noise, loud
+
+    x, y, _ = two_kinds(400, 0)
+    new, truth, loud = two_kinds(2_000, 1)
+    quiet = ~loud.astype(bool)
+    dist = quick().fit(x, y).predict_dist(new[quiet])
+    error = np.sqrt(np.mean(np.square(dist.mean - truth[quiet])))
+    # a weight of a thousandth, ten away, is as large a deviation as the noise
+    assert np.median(np.asarray(dist.std)) < 1.2 * error

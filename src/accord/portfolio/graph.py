@@ -38,7 +38,7 @@ from accord.portfolio.local import (
     Blanks,
     Widening,
 )
-from accord.portfolio.models import NetworkModel
+from accord.portfolio.models import LEAST_WEIGHT, NetworkModel
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.ridge import Line, RidgeModel
 from accord.training import MixtureObjective
@@ -100,7 +100,8 @@ def state_networks(model: NetworkModel, x: Value) -> Curves:
         weight = x.graph.real(np.full((1, width), 1 / members))
     else:
         logits = raw.take(np.arange(2 * k, 3 * k), 2)
-        weight = by_row(x.graph.add("Softmax", logits, axis=-1), width) / members
+        above = (x.graph.add("Softmax", logits, axis=-1) - LEAST_WEIGHT).at_least(0.0)
+        weight = by_row(above / above.sum(2, keep=True), width) / members
     return Curves(weight, by_row(mean, width), by_row(variance.sqrt(), width), members)
 
 
