@@ -47,11 +47,6 @@ def test_columns_are_used_or_not_with_a_reason(model: TableRegressor) -> None:
     assert any(line.startswith("country: not used, constant") for line in lines)
 
 
-def test_how_many_columns_scikit_learn_asks(model: TableRegressor) -> None:
-    assert model.n_features_in_ == len(model.feature_names_in_) == 5
-    assert not hasattr(TableRegressor(), "n_features_in_")
-
-
 def test_results_print_in_a_line(model: TableRegressor, houses: pd.DataFrame) -> None:
     found = model.held_out_
     assert re.fullmatch(

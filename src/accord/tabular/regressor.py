@@ -322,11 +322,6 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         return np.array(self.schema_.names, dtype=object)
 
     @property
-    def n_features_in_(self) -> int:
-        """How many columns these are."""
-        return len(self.schema_.names)
-
-    @property
     def schema_(self) -> Schema:
         """The columns in use, how each is read, and why others are not."""
         check_is_fitted(self, "engine_")
