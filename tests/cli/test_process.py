@@ -39,7 +39,9 @@ def test_a_prediction_imports_nothing_that_it_does_not_need(
         "idle = {'rich', 'matplotlib', 'jinja2', 'dask', 'distributed', 'pyarrow.dataset',\n"
         "        'sklearn.pipeline', 'sklearn.ensemble', 'sklearn.neighbors', 'sklearn.cluster',\n"
         "        'sklearn.gaussian_process', 'sklearn.linear_model', 'sklearn.model_selection',\n"
-        "        'torch._dynamo', 'torch._inductor', 'torch.onnx'}\n"
+        "        'torch._dynamo', 'torch._inductor', 'torch.onnx', 'sklearn.metrics',\n"
+        "        'accord.calibration', 'accord.datasets', 'accord.losses', 'accord.paper',\n"
+        "        'accord.service', 'accord.validation', 'accord.workflows.fit'}\n"
         "print(sorted(idle & set(sys.modules)))"
     )
     asked = ["predict", str(model_file), str(tmp_path / "one.csv"), "-o", str(tmp_path / "o.csv")]

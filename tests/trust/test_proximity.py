@@ -208,3 +208,12 @@ def test_copies_of_rows_are_one_neighbour(d):
     np.testing.assert_array_equal(often.reference_rows_, np.arange(0, 200, 4))
     grown = Growth().fit(rows[copies], copies=copies)(new)  # quantiles of repeated values differ
     np.testing.assert_allclose(grown, Growth().fit(rows)(new), atol=0.3)
+
+
+def test_what_is_surely_near_is_exactly_as_near_as_was_asked() -> None:
+    """A mean of five equal numbers need not be that number, and 0 is not next to 0."""
+    rng = np.random.default_rng(0)
+    proximity = Proximity(n_neighbors=5).fit(rng.normal(size=(800, 8)))
+    rows = 0.1 * rng.normal(size=(600, 8))
+    for near in 7.5 + rng.uniform(size=20) / 2:
+        assert np.all(proximity.distance(rows, near=near) == near)

@@ -244,26 +244,16 @@ class NormalFamily(StandardFamily):
         Where a mean is far down the tail, its logarithm is computed.
         """
         x, w = z.reshape(-1), h.expand_as(z).reshape(-1)
-        smoothed = w > 0
-        if bool(smoothed.all()):
-            mean, density = self._smoothed(x, w)
-        else:
-            mean, density = self.cdf(x), self.pdf(x)
-            amend((mean, density), smoothed, self._smoothed, x, w)
-        return mean.view(z.shape), density.view(z.shape)
-
-    def _smoothed(self, x: Tensor, w: Tensor) -> tuple[Tensor, Tensor]:
-        """Means of Φ and φ over x ± w, w > 0, (n,)."""
         wide = (w > _SHORT_WINDOW) | (x.abs() * w > _SHORT_STEP)
         if bool(wide.all()):
             mean, density = _mean_over_window(x, w)
         else:
             mean, density = self.cdf(x), self.pdf(x)
-            amend((mean, density), ~wide, _mean_by_series, x, w, mean, density)
+            amend((mean, density), (w > 0) & ~wide, _mean_by_series, x, w, mean, density)
             amend((mean, density), wide, _mean_over_window, x, w)
         far = wide & (x + w < _FAR_TAIL)
         amend((mean,), far, lambda *x: (torch.exp(self.log_mean_lower(*x)),), x, w)
-        return mean, density
+        return mean.view(z.shape), density.view(z.shape)
 
     def _log_taylor(self, z: Tensor, h: Tensor) -> Tensor:
         return torch.log(self.cdf(z) + torch.exp(self.log_pdf(z)) * _normal_series(z, h))

@@ -144,8 +144,9 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         """
         check_is_fitted(self)
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        nearest, _ = self._nearest(self._standardise(X), self.n_neighbors_, near)
-        return np.asarray(nearest.mean(axis=1))
+        nearest, rows = self._nearest(self._standardise(X), self.n_neighbors_, near)
+        # a mean of the same numbers may differ from them in the last digit
+        return np.where(rows[:, 0] < 0, near, nearest.mean(axis=1))
 
     def neighbors(self, X: Any, n: int | None = None, *, among: Bools | None = None) -> Neighbors:
         """The ``n`` nearest training rows, by default as many as ``distance`` is a mean of.
