@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.ensemble._hist_gradient_boosting import binning
 
 from accord.portfolio.boosting import BoostingModel, Trees, _booster
+from accord.portfolio.encoding import FeatureEncoding
 from accord.portfolio.recipes import BoostingRecipe
 from accord.portfolio.targets import ScaledRows
 
@@ -55,3 +57,18 @@ def test_the_deviation_follows_the_noise() -> None:
     quiet, loud = part.std.mean(axis=(0, 2))
     assert quiet == pytest.approx(0.1, rel=0.3)
     assert loud == pytest.approx(1.0, rel=0.3)
+
+
+def test_equal_weights_take_no_search_for_each_edge(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than 255 values in a column: with weights, scikit-learn seeks each edge by itself."""
+    weight, folds = np.ones(500), [np.arange(0, 500), np.arange(50, 450)]
+    booster = _booster("squared_error", 200, 0.08, 8, 0)
+    encoded = FeatureEncoding().fit(X)(X)
+    by_hand = [Trees(booster.fit(encoded[own], Y[own], sample_weight=weight[own])) for own in folds]
+    monkeypatch.setattr(binning, "_weighted_percentile", None)
+    for each in (weight, 3 * weight):
+        model = BoostingModel(BoostingRecipe()).fit(
+            ScaledRows(X, Y, each, {}), folds, seed=0, listener=None
+        )
+        for own, theirs in zip(model.mean_, by_hand, strict=True):
+            np.testing.assert_array_equal(own(encoded), theirs(encoded))

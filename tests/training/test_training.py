@@ -20,6 +20,7 @@ from accord.training import (
     train,
 )
 from accord.training.loop import Loop
+from accord.training.rows import StackedRows
 from accord.training.train import _without_diverged
 
 ARCHITECTURE = Architecture(3, (8,), 2)
@@ -66,6 +67,25 @@ def test_a_stack_equals_its_members_trained_one_by_one():
             (alone,) = train([replace(task, seeds=(seed,))], ARCHITECTURE, OBJECTIVE, SETTINGS)
             for a, b in zip(alone.parameters, result.parameters, strict=True):
                 np.testing.assert_allclose(a[0], b[member], rtol=0, atol=1e-12)
+
+
+def test_tasks_that_are_dealt_take_the_steps_of_the_longest():
+    """50 rows in batches of 16 are four steps; 20 rows are then four batches of 5."""
+    settings = replace(SETTINGS, dealt=True)
+    longest, shorter = make_task(50), make_task(20, (4, 5))
+    rows = StackedRows.stacked([longest, shorter], settings)
+    (batches,) = rows.batches(0)
+    real = (batches.weight > 0).sum((2, 3))
+    assert real.tolist() == [[16, 16, 5, 5]] * 3 + [[2, 2, 5, 5]]
+    assert batches.weight.sum((2, 3)) == pytest.approx(1.0)
+    for member, own in enumerate((longest, longest, shorter, shorter)):
+        seen = batches.columns["target"][:, member][batches.weight[:, member] > 0]
+        np.testing.assert_array_equal(np.sort(seen), np.sort(own.columns["target"][:, 0]))
+    dealt, (alone,) = (
+        train([longest, shorter], ARCHITECTURE, OBJECTIVE, settings),
+        train([longest], ARCHITECTURE, OBJECTIVE, SETTINGS),
+    )
+    assert_same(dealt[0], alone)
 
 
 def test_dropout_has_a_stream_per_member():

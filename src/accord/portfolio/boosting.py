@@ -212,9 +212,10 @@ class BoostingModel:
     def _grown(
         self, booster: "HistGradientBoostingRegressor", rows: ScaledRows, y: Floats, own: Indices
     ) -> Trees:
-        x = self.encoding_(rows.x[own])
+        x, weight = self.encoding_(rows.x[own]), rows.weight[own]
         booster.set_params(max_bins=int(np.clip(_MOST_BINS // x.shape[1], _FEWEST_BINS, 255)))
-        return Trees(booster.fit(x, y[own], sample_weight=rows.weight[own]))
+        # equal weights say nothing, and each bin's edge would take a search of its own with them
+        return Trees(booster.fit(x, y[own], sample_weight=weight if np.ptp(weight) else None))
 
 
 def _booster(

@@ -105,7 +105,7 @@ class NetworkModel:
             )
             for number, own in enumerate(chosen)
         ]
-        n_rows = min(len(folds[0]), _NETWORK_ROWS)
+        n_rows = max(len(own) for own in chosen)
         batch = batch_size(recipe, n_rows)
         epochs = max(1, round(recipe.steps / math.ceil(n_rows / batch)))
         trained = train(
@@ -242,6 +242,7 @@ def _settings(recipe: NetworkRecipe, batch_size: int, epochs: int) -> Settings:
         learning_rate=recipe.learning_rate,
         weight_decay=recipe.weight_decay,
         schedule="cosine",
+        dealt=True,
     )
 
 

@@ -89,15 +89,20 @@ class StackedRows:
             yield self._gathered(order[start : start + ahead])
 
     def _shuffled(self) -> Tensor:
-        """Row numbers of the epoch's batches, (steps, M, B), filled up with the padding row."""
+        """Row numbers of the epoch's batches, (steps, M, B), filled up with the padding row.
+
+        The rows of a member that would need fewer steps are dealt out over all of them, as cards
+        are: its batches are smaller, and about equal.
+        """
         batch = min(self.settings.batch_size, max(self.counts))
         n_steps = math.ceil(max(self.counts) / batch)
-        order = torch.zeros(len(self.counts), n_steps * batch, dtype=torch.long)
-        for own, count, generator in zip(order, self.counts, self.shuffles, strict=True):
-            torch.randperm(count, generator=generator, out=own[:count])
-        place = torch.arange(n_steps * batch)
-        counts, starts = torch.tensor([self.counts, self.starts]).unsqueeze(2)
-        order += torch.where(place < counts, starts, len(self.weight) - 1)
+        order = torch.full((len(self.counts), n_steps * batch), len(self.weight) - 1)
+        members = zip(order, self.counts, self.starts, self.shuffles, strict=True)
+        for own, count, start, generator in members:
+            place = torch.arange(count)
+            if count <= (n_steps - 1) * batch:
+                place = place % n_steps * batch + place // n_steps
+            own[place] = torch.randperm(count, generator=generator) + start
         return order.view(-1, n_steps, batch).transpose(0, 1).contiguous()
 
     def _gathered(self, order: Tensor) -> Batches:

@@ -122,6 +122,8 @@ class Settings:
     patience: int | None = (
         None  # epochs without improvement on the held-out rows; None: no stopping
     )
+    # tasks of different length train together, in as many steps as the longest takes
+    dealt: bool = False
     device: str = "cpu"
     dtype: torch.dtype = torch.float32
     memory_budget: int = 2 * 2**30

@@ -50,9 +50,10 @@ def train(
     """Train all members of all tasks together; one result per task, in order.
 
     Tasks with equally many steps per epoch share a stack, as far as ``settings.memory_budget``
-    allows. Members that diverge are started again with a tenth of the rate, and a warning says how
-    many. Ctrl-C during the last stack ends training after the running step, and the members keep
-    what they have learnt so far; earlier it is passed on.
+    allows; with ``settings.dealt`` all do, and the rows of shorter ones are dealt out evenly over
+    the steps of the longest. Members that diverge are started again with a tenth of the rate, and a
+    warning says how many. Ctrl-C during the last stack ends training after the running step, and
+    the members keep what they have learnt so far; earlier it is passed on.
     """
     results: dict[int, Trained] = {}
     stacks = _stacks(tasks, design, settings)
@@ -144,11 +145,13 @@ def _largest_product(tasks: Sequence[Task], design: Design, settings: Settings) 
 def _stacks(tasks: Sequence[Task], design: Design, settings: Settings) -> list[list[int]]:
     """Numbers of the tasks that train together.
 
-    Equal steps per epoch, so that a member takes exactly the steps it would take alone.
+    Equal steps per epoch, so that a member takes exactly the steps it would take alone, unless
+    tasks are dealt out.
     """
     by_steps: dict[int, list[int]] = {}
     for number, task in enumerate(tasks):
-        by_steps.setdefault(math.ceil(task.n_rows / settings.batch_size), []).append(number)
+        n_steps = 1 if settings.dealt else math.ceil(task.n_rows / settings.batch_size)
+        by_steps.setdefault(n_steps, []).append(number)
     stacks: list[list[int]] = []
     for numbers in by_steps.values():
         used = math.inf
