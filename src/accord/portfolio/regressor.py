@@ -162,12 +162,13 @@ class PortfolioRegressor(DistributionalRegressor):
 
         Args:
             X, y: Features and targets.
-            sample_weight: Weight of each row.
+            sample_weight: How much each row counts in training and in choosing models. Standard
+                deviations and intervals count every row once that has any weight.
             groups: Rows of one group are held out together.
             time: When each row was measured; stretches of time are held out together.
             y_tolerance: Half-width within which each target is known, in its units.
-            y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
-                the target is known.
+            y_lower, y_upper: Bounds of targets that are only known to lie between them, NaN for no
+                bound; a target without any is known.
             blanks: Features with the values that they have where nothing is known, such as those of
                 a category that no row has, or of a number that no row lacks: how much wider such
                 rows must be is learnt.
@@ -303,7 +304,7 @@ class PortfolioRegressor(DistributionalRegressor):
             for c in candidates
         ]
         predictions = blend_of(
-            found, weights, self.scale_, y=y, upper=upper, row_weight=weight, some=some
+            found, weights, self.scale_, y=y, upper=upper, row_weight=np.ones(len(used)), some=some
         )
         self.members_ = [prediction.member for prediction in predictions]
         self.leaderboard_ = leaderboard(candidates, weights, weight, log_unit=table.log_unit)
