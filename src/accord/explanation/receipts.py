@@ -164,7 +164,11 @@ class Receipts:
     def _distance_line(self, row: int) -> str:
         shares = self.distance_by_column[row] / self.parts.distance[row] ** 2
         order = np.argsort(-shares, kind="stable")[:_NAMED]
-        named = [f"{self.names[j]} {percent(float(shares[j]), 0)}" for j in order if shares[j] > 0]
+        named = [
+            f"{self.names[j]} {percent(float(shares[j]), 0)}"
+            for j in order
+            if shares[j] >= _WORTH_A_PART
+        ]
         return f"The distance by column: {', '.join(named)}."
 
     def _shapley_line(self, part: str, found: Attribution, row: int) -> str:
