@@ -168,6 +168,28 @@ def test_bounds_cut_the_density_and_not_the_ranks() -> None:
     np.testing.assert_allclose(dist[1:].interval(0.6), expected[1:], rtol=1e-12)
 
 
+def test_probabilities_know_of_what_lies_on_a_bound() -> None:
+    """Half of the first row's probability is on 0, where its intervals end, and so say all."""
+    base = Normal([0.0, 3.0], 1.0)
+    dist = RankCalibrated(base, np.linspace(0.01, 0.99, 99), lower=0.0, upper=4.0)
+    assert dist.interval(0.9)[0, 0] == 0
+    for value in (0.0, 0.7, 3.9):
+        np.testing.assert_allclose(dist.cdf(value), base.cdf(value), rtol=1e-12)
+    np.testing.assert_array_equal([dist.cdf(-1e-9), dist.cdf(4.0)], [[0, 0], [1, 1]])
+    inside = base.cdf(1.0)
+    np.testing.assert_allclose(np.exp(dist.log_interval_prob(0.0, 1.0)), inside, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(dist.log_interval_prob(-9.0, 1.0)), inside, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(dist.log_within_prob(0.5, 0.5)), inside, rtol=1e-12)
+    np.testing.assert_allclose(np.exp(dist.log_interval_prob(4.0, 5.0)), 1 - base.cdf(4.0))
+    assert (dist.log_interval_prob(-2.0, -1.0) == -np.inf).all()
+    draws = dist.sample(4000, random_state=0)
+    assert draws.min() == 0
+    np.testing.assert_allclose((draws == 0).mean(axis=0), base.cdf(0.0), atol=0.03)
+    # CRPS by its definition, with draws in place of the integral
+    expected = np.abs(draws - 1.0).mean(0) - np.abs(draws - draws[::-1]).mean(0) / 2
+    np.testing.assert_allclose(dist.crps(1.0), expected, atol=0.04)
+
+
 @pytest.mark.parametrize("needed", [[-0.1], [1.1], [np.nan]])
 def test_what_rows_needed_are_probabilities(needed: list[float]) -> None:
     with pytest.raises(ValueError, match="needed must"):

@@ -9,6 +9,7 @@ from accord.estimators.tolerance import (
     Growth,
     choose,
     inner_splits,
+    target_knowledge,
 )
 
 VALUES = np.array([0.0, 0.1, 0.2])
@@ -107,3 +108,15 @@ def test_a_growth_is_told_with_the_distribution_or_refused():
     constant = BVMRegressor(tolerance=0.1, epochs=2, random_state=0).fit(x, x[:, 0])
     with pytest.raises(ValueError, match=r"needs tolerance='local', got 0.1. Use predict_dist"):
         constant.predict_dist_and_growth(x)
+
+
+def test_no_bound_leaves_a_side_open_and_none_at_all_is_a_known_target() -> None:
+    """As in tables, whose empty cells are no bounds; infinite is no bound, too."""
+    nan, inf = np.nan, np.inf
+    lower = np.array([nan, 1.0, nan, nan, -inf, 1.0])
+    upper = np.array([nan, nan, 5.0, inf, 5.0, 5.0])
+    known = target_knowledge(np.full((6, 1), 3.0), lower=lower, upper=upper)
+    assert known["lower"][:, 0].tolist() == [3, 1, -inf, 3, -inf, 1]
+    assert known["upper"][:, 0].tolist() == [3, inf, 5, 3, 5, 5]
+    one_side = target_knowledge(np.full((6, 1), 3.0), lower=lower)
+    assert one_side["upper"][:, 0].tolist() == [3, inf, 3, 3, 3, inf]

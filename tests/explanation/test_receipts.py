@@ -1,5 +1,6 @@
 """Receipts: parts that add up, Shapley values with known answers, and words that are true."""
 
+from dataclasses import replace
 from itertools import permutations
 from math import factorial
 
@@ -10,7 +11,7 @@ import pytest
 import accord
 from accord import PortfolioRegressor, TableRegressor
 from accord.distributions import Decomposed, Distribution, Normal
-from accord.explanation import Columns, Receipts, explain, unlike_number
+from accord.explanation import Attribution, Columns, Receipts, explain, unlike_number
 from accord.trust import Proximity
 from accord.workflows import FitResult
 
@@ -210,6 +211,16 @@ def test_words_say_what_is_unlike_the_training_rows(
     text = found.text(0)
     assert "distance from the training rows" in text
     assert found.unlike[0] in text
+
+
+def test_a_part_stands_beside_that_of_a_usual_row() -> None:
+    """A row of a quarter of the usual deviation: shares of its own variance were above 100 %."""
+    quiet = Attribution(np.array([16.0]), np.array([[-12.0, -3.0, 0.0]]), np.full((1, 3), 0.2))
+    text = replace(receipts(FAR[:1]), by_noise=quiet).text(0)
+    assert (
+        "Noise: a deviation of 1, of a usual row 4. By column, in shares of the larger one's "
+        "variance: a −75 % ± 1 %, b −19 % ± 1 %."
+    ) in text
 
 
 def test_filling_in_a_value_that_matters_narrows_most() -> None:

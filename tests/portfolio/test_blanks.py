@@ -112,3 +112,21 @@ def test_what_says_nothing_of_a_skewed_target_widens_by_a_factor(
         parts = model.predict_uncertainty(rows)
         # a factor of exp(±0.2) is noise, however little else is known
         assert (parts["noise"] / parts["mean"]).between(0.1, 0.4).all()
+
+
+@pytest.mark.parametrize("telling", [False, True])
+def test_a_number_that_few_rows_lack_is_as_uncertain_as_it_is(telling: bool) -> None:
+    """From a few gaps no model learns how little it knows; if gaps tell the target, they may."""
+    frame, new = numbers(240, seed=1), numbers(400, seed=2)
+    lacks = np.arange(240) % 20 == 0
+    if telling:
+        noise = np.random.default_rng(3).normal(size=400)
+        frame.loc[lacks, "y"] = frame["x"] + 0.3 * noise[:240]
+        new["y"] = new["x"] + 0.3 * noise
+    frame["rooms"] = frame["rooms"].mask(lacks)
+    model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(frame, "y")
+    interval = model.predict_interval(new.assign(rooms=np.nan), coverage=0.9)
+    inside = (interval["lower"] <= new["y"]) & (new["y"] <= interval["upper"])
+    assert inside.mean() > 0.85
+    if telling:
+        assert (interval["upper"] - interval["lower"]).median() < 3.0

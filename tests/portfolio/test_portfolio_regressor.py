@@ -243,6 +243,19 @@ def test_rows_of_no_weight_hardly_matter() -> None:
     assert width["right"] < 0.5 * width["all"]  # nor do intervals hold them
 
 
+def test_deviations_and_intervals_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Noisy rows of hardly any weight: the deviation was that of the others, the interval not."""
+    rng = np.random.default_rng(0)
+    x, noisy = rng.normal(size=(600, 1)), np.arange(600) % 2 == 0
+    y = x[:, 0] + np.where(noisy, 3.0, 0.3) * rng.normal(size=600)
+    line = NetworkRecipe("line", "", hidden=(), steps=300, learning_rate=1e-2, seeds=1)
+    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [line])
+    model = quick().fit(x, y, sample_weight=np.where(noisy, 1e-3, 1.0))
+    width = np.diff(model.predict_interval(x, coverage=0.683)) / 2
+    assert 0.3 < np.median(width) / np.median(model.predict_dist(x).std) < 1.2
+    assert np.median(np.abs(model.predict(x) - x[:, 0])) < 0.3  # the others alone teach the mean
+
+
 @pytest.mark.slow
 def test_censored_rows_push_predictions_up() -> None:
     """Durations that were cut off at 10: the truth is longer than what was seen."""

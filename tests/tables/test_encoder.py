@@ -203,6 +203,18 @@ def test_ten_thousand_columns(tmp_path: Path) -> None:
     assert TableEncoder(data.schema).fit_transform(data.X, data.y).shape == (30, 10_000)
 
 
+def test_numbers_that_some_rows_lack_are_named_by_their_features() -> None:
+    frame = pd.DataFrame({"whole": np.arange(60.0), "k": ["a", "b", "c"] * 20})
+    frame["some"] = frame["whole"].mask(np.arange(60) < 5)
+    data = prepare_training(read_table(frame.assign(y=np.arange(60.0) % 25)), target="y")
+    encoder = TableEncoder(data.schema, random_state=0).fit(data.X, data.y)
+    ((features, values),) = encoder.gaps()
+    labels = encoder.feature_labels()
+    assert [labels[place] for place in features] == ["some", "some is missing"]
+    matches = (encoder.transform(data.X)[:, features] == values).all(axis=1)
+    np.testing.assert_array_equal(matches, np.arange(60) < 5)
+
+
 def test_unknown_categories_are_named_by_their_features() -> None:
     frame = pd.DataFrame(
         {

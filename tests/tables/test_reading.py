@@ -34,6 +34,8 @@ def written(folder: Path, content: bytes, name: str = "data.csv") -> Path:
         "a,b\n1,x\n2,\n".encode("utf-16"),
         b"\n\n a , b \n1,x\n2,\n\n",
         b'"a","b"\n"1","x"\n"2",""\n',
+        b"'a','b'\n'1','x'\n'2',''\n",
+        b"a;b\n1;'x'\n2;''\n",
         b"a^b\n1^x\n2^NA\n",
         b"a b\n1 x\n2 NA\n",
         b"  a     b\n  1     x\n 2  NA  \n",
@@ -41,14 +43,24 @@ def written(folder: Path, content: bytes, name: str = "data.csv") -> Path:
         "a,b\n1,x\n2,\n".encode("utf-16-be"),
     ],
     ids=[
-        *("comma", "semicolon", "tab", "bar", "utf-8 mark", "utf-16", "spaces", "quotes", "caret"),
-        *("one space", "aligned", "utf-16-le", "utf-16-be"),
+        *("comma", "semicolon", "tab", "bar", "utf-8 mark", "utf-16", "spaces", "quotes"),
+        *("single quotes", "single quotes of text", "caret", "one space", "aligned"),
+        *("utf-16-le", "utf-16-be"),
     ],
 )
 def test_one_table_however_it_is_written(tmp_path: Path, content: bytes) -> None:
     data = read_table(written(tmp_path, content)).data
     cells = {name: cleaned(data[name]).to_pylist() for name in data.column_names}
     assert cells == {"a": ["1", "2"], "b": ["x", None]}
+
+
+def test_single_quotes_around_cells_are_said_and_apostrophes_kept(tmp_path: Path) -> None:
+    around = read_table(written(tmp_path, b"'a','b'\n1,'x, ''y'''\n2,'z'\n"))
+    assert around.data["b"].to_pylist() == ["x, 'y'", "z"]
+    assert any("single quotation marks" in note for note in around.notes)
+    inside = read_table(written(tmp_path, b"a,b\n1,'tis\n2,it's\n3,'z'\n", "words.csv"))
+    assert inside.data["b"].to_pylist() == ["'tis", "it's", "'z'"]
+    assert not inside.notes
 
 
 def test_cells_are_kept_byte_for_byte(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ or given as draws.
 """
 
 from accord.distributions.batch import Values, to_floats
+from accord.distributions.bounded import Clipped, Truncated
 from accord.distributions.distribution import PARTS, Distribution
 from accord.distributions.empirical import ConformalPredictive, Empirical, RankCalibrated, Ranks
 from accord.distributions.families import (
@@ -37,11 +38,12 @@ from accord.distributions.reshaped import (
 from accord.distributions.smoothed import Smoothed
 from accord.distributions.transformed import Log, Transformed
 from accord.distributions.varying_student_t import VaryingStudentT
-from accord.distributions.wrapped import Decomposed, Truncated
+from accord.distributions.wrapped import Decomposed
 
 __all__ = [
     "PARTS",
     "AgreedShape",
+    "Clipped",
     "ConformalPredictive",
     "Decomposed",
     "Distribution",

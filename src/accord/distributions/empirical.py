@@ -1,7 +1,7 @@
 """Distributions by rank: among draws, and among held-out rows (conformal prediction)."""
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, final
 
@@ -12,12 +12,13 @@ from torch import Tensor
 from accord._checks import check_probability
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_floats, to_tensors
+from accord.distributions.bounded import Clipped
 from accord.distributions.crps import crps_samples
 from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.numerical import quantile_rows
 from accord.distributions.reshaped import Reshaped
 from accord.distributions.smoothed import Smoothable
-from accord.distributions.wrapped import SameDensity, Truncated
+from accord.distributions.wrapped import SameDensity
 
 
 @final
@@ -282,11 +283,9 @@ class RankCalibrated(SameDensity):
     Quantiles move likewise: the one at level α is the lower end for c = 1 − 2α. Density, cdf,
     moments and draws are the base's; cdf(quantile(α)) is α up to the sampling error of the n rows.
 
-    Where targets have bounds, the density is the base's given that it lies between them, and
-    intervals are cut off there: a target that lies on a bound, as many counts of 0 do, is inside
-    an interval that reaches it, and what held-out rows needed is as true as before. Mean and
-    variance stay the base's own, the mean at a bound where it lies beyond: they are what its rows
-    have shown, and to cut off what lies below 0 would raise every mean of counts near 0.
+    Where targets have bounds, the base is :class:`Clipped`: a target that lies on a bound, as many
+    counts of 0 do, is inside an interval that reaches it, and what held-out rows needed is as true
+    as before.
 
     **Shape**: that of the base; needed (n,), rehearsed (m,); unlike and bounds scalar or of the
     base's trailing shape.
@@ -316,14 +315,10 @@ class RankCalibrated(SameDensity):
         )
         check_probability("needed", self._needed)
         check_probability("rehearsed", self._rehearsed)
-        self._unbounded, self._numpy = base, base._numpy
         self._unlike = base._convert("unlike", unlike).expand(base.shape)
-        self._lower, self._upper = (
-            base._convert(name, bound).expand(base.shape)
-            for name, bound in (("lower", lower), ("upper", upper))
-        )
-        anywhere = bool(self._lower.isinf().all() and self._upper.isinf().all())
-        self._base = base if anywhere else Truncated(base, lower, upper)
+        bounds = [base._convert(n, b) for n, b in (("lower", lower), ("upper", upper))]
+        anywhere = all(bool(bound.isinf().all()) for bound in bounds)
+        self._base, self._numpy = base if anywhere else Clipped(base, lower, upper), base._numpy
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
@@ -332,37 +327,15 @@ class RankCalibrated(SameDensity):
         # a row may lie outside any interval: then nothing is known but that it should be wide
         far = torch.clamp(far, coverage, 1 - _LEAST_TAIL * (1 - coverage))
         tail = (1 - usual - self._unlike * (far - usual).clamp(min=0)) / 2
-        quantile = self._unbounded._quantile(
+        quantile = self._base._quantile(
             torch.where(p <= q, tail, 1 - tail), torch.where(p <= q, 1 - tail, tail)
-        ).clamp(self._lower, self._upper)
+        )
         return quantile, quantile
-
-    def _mean(self) -> Tensor:
-        return self._unbounded._mean().clamp(self._lower, self._upper)
-
-    def _variances(self) -> Variances:
-        return self._unbounded._variances()
 
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
-            **self._both(lambda dist: dist._map(function, lead)),
-            _unlike=function(self._unlike, lead),
-            _lower=function(self._lower, lead),
-            _upper=function(self._upper, lead),
+            _base=self._base._map(function, lead), _unlike=function(self._unlike, lead)
         )
-
-    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
-        return self._replace(
-            **self._both(lambda dist: dist._moved(shift, factor)),
-            _lower=shift + factor * self._lower,
-            _upper=shift + factor * self._upper,
-        )
-
-    def _both(self, change: Callable[[Distribution], Distribution]) -> dict[str, Distribution]:
-        """The base and what ranks are taken of, changed alike; they are one without bounds."""
-        unbounded = change(self._unbounded)
-        same = self._base is self._unbounded
-        return {"_base": unbounded if same else change(self._base), "_unbounded": unbounded}
 
     def _describe(self) -> str:
         return f"{self._base!r}, {len(self._needed)} held-out rows"

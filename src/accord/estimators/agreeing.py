@@ -116,9 +116,9 @@ class AgreementRegressor(_Members, DistributionalRegressor):
                 instrument's tolerance, rounding); takes the place of ``tolerance``.
             y_std: Standard deviation of each target's measurement error (normal family). The
                 prediction is then of the quantity itself, without that error.
-            y_lower, y_upper: Bounds of targets that are only known to lie between them; either
-                may be infinite, and NaN means that the row is known. ``y`` then only
-                sets the scale.
+            y_lower, y_upper: Bounds of targets that are only known to lie between them, NaN for no
+                bound: one alone leaves the other side open, and a target without any is known.
+                ``y`` of the others only sets the scale.
             y_rule: Rule of agreement whose numbers may differ by row, in place of ``rule``. New
                 rows are predicted with the mean of the rows' rules (mean and variance of the
                 errors they allow).

@@ -396,9 +396,12 @@ def target_knowledge(
 
 
 def _bounds(y: Floats, lower: Any, upper: Any) -> dict[str, Floats]:
-    low = _column("y_lower", np.full(len(y), -np.inf) if lower is None else lower, y)
-    high = _column("y_upper", np.full(len(y), np.inf) if upper is None else upper, y)
-    known = np.isnan(low) | np.isnan(high)
+    """Both ends of each target: NaN is no bound, and a target with no bound is known."""
+    low = _column("y_lower", np.nan if lower is None else lower, y)
+    high = _column("y_upper", np.nan if upper is None else upper, y)
+    unstated = np.isnan(low) | np.isnan(high)
+    known = unstated & ~np.isfinite(low) & ~np.isfinite(high)
+    low, high = np.where(np.isnan(low), -np.inf, low), np.where(np.isnan(high), np.inf, high)
     low, high = np.where(known, y, low), np.where(known, y, high)
     crossing = low > high
     if crossing.any():

@@ -1,5 +1,6 @@
 """What is known about the uncertainty of each row, as arrays, as a table and in words."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
@@ -163,13 +164,21 @@ class Receipts:
     def _distance_line(self, row: int) -> str:
         shares = self.distance_by_column[row] / self.parts.distance[row] ** 2
         order = np.argsort(-shares, kind="stable")[:_NAMED]
-        named = [f"{self.names[j]} {percent(float(shares[j]), 0)}" for j in order if shares[j] > 0]
+        named = [
+            f"{self.names[j]} {percent(float(shares[j]), 0)}"
+            for j in order
+            if shares[j] >= _WORTH_A_PART
+        ]
         return f"The distance by column: {', '.join(named)}."
 
     def _shapley_line(self, part: str, found: Attribution, row: int) -> str:
         """Columns by the size of their effect, against the part's mean over training rows."""
-        whole = float(np.square(self.parts.std[row])) or 1.0
-        shares, errors = found.values[row] / whole, found.error[row] / whole
+        usual, own = (
+            float(found.baseline[row]),
+            float(found.baseline[row] + found.values[row].sum()),
+        )
+        larger = max(usual, own) or 1.0
+        shares, errors = found.values[row] / larger, found.error[row] / larger
         order = np.argsort(-np.abs(shares), kind="stable")[:_NAMED]
         named = [
             f"{self.names[j]} {'+' if shares[j] > 0 else '−'}{percent(abs(float(shares[j])), 0)}"
@@ -177,9 +186,12 @@ class Receipts:
             for j in order
             if abs(shares[j]) >= _WORTH_NAMING
         ]
-        usual = percent(float(found.baseline[row]) / whole, 0)
+        here, there = (number(math.sqrt(max(variance, 0.0))) for variance in (own, usual))
         effects = ", ".join(named) or "no column changes it much"
-        return f"{part}, in shares of the variance: {usual} for a usual row; {effects}."
+        return (
+            f"{part}: a deviation of {here}, of a usual row {there}. By column, in shares of the "
+            f"larger one's variance: {effects}."
+        )
 
 
 def four_digits(value: float) -> str:

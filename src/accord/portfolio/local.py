@@ -16,7 +16,8 @@ missing where no training row lacked it, are no distance: a network or a tree an
 surely as any other. How much wider the answer must be is learnt from the training rows: each is
 predicted by models that had not seen it, as if its category or number were unknown, and the spread
 that joins τ is the one that makes their targets most likely. It is in the units of each model's own
-target, and so a factor where that is a logarithm.
+target, and so a factor where that is a logarithm. A number that few training rows lack is treated
+alike: from these few alone no model learns how little it knows of them.
 """
 
 import math
@@ -73,6 +74,9 @@ _SPREADS = np.array(
 # Of values between the ends of censored targets. With 0, these may be the very draws that a made-up
 # table was made from.
 _SEED_OF_DRAWS = 7_919
+# A gap that more training rows have is one that models have learnt from. Fewer say at least what
+# would be too wide: what makes them less likely by so many nats (as a 95 % likelihood interval).
+_FEW_SEEN, _SPOKEN_AGAINST = 30, 2.0
 # Features are computed alike for every row: closer than this, they are the same.
 CLOSE = 1e-9
 
@@ -250,11 +254,7 @@ class Blanks:
 
     def found(self, x: Floats) -> Bools:
         """Which rows have which blank; (N, d) → (N, B)."""
-        columns = [
-            np.all(np.abs(x[:, features] - values) <= CLOSE, axis=1)
-            for features, values in zip(self.features, self.values, strict=True)
-        ]
-        return np.stack(columns, axis=1) if columns else np.zeros((len(x), 0), bool)
+        return rows_with(x, list(zip(self.features, self.values, strict=True)))
 
     def matter(self, x: Floats) -> Bools:
         """Which rows have one that widens their answer; (N, d) → (N,)."""
@@ -290,12 +290,19 @@ class Blanks:
         return np.asarray(np.sqrt(np.maximum(square, share * self.together**2)))
 
 
+def rows_with(x: Floats, blanks: Sequence[Blank]) -> Bools:
+    """Which rows have which blank; (N, d) → (N, B)."""
+    found = [np.all(np.abs(x[:, at] - values) <= CLOSE, axis=1) for at, values in blanks]
+    return np.stack(found, axis=1) if found else np.zeros((len(x), 0), bool)
+
+
 # Rows that a fold's models had not seen, as predicted by these with some blanks put in.
 EvidenceOf = Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence]
 
 
 def learn_blanks(
     blanks: Sequence[Blank],
+    gaps: "Gaps",
     changes: Floats,
     parts: Sequence[Part],
     evidence: EvidenceOf,
@@ -305,20 +312,49 @@ def learn_blanks(
 ) -> Blanks:
     """The spread of each blank that has a feature which the models use, and of all together.
 
+    Of a gap, the spread is at most what the rows that have it can bear; without any it is none.
     ``changes`` says how much predictions change with each feature, (d,).
     """
     rows = [at_most(part.test, _BLANK_ROWS // len(parts), seed) for part in parts]
 
-    def spread(put: Sequence[Blank]) -> float:
-        found = [evidence(own, fold, put) for fold, own in enumerate(rows)]
-        return _best_spread([part for part in found if len(part.y)], tolerance)
+    def of_folds(places: Sequence[Indices], put: Sequence[Blank]) -> list[HeldOutEvidence]:
+        found = [evidence(own, fold, put) for fold, own in enumerate(places) if len(own)]
+        return [part for part in found if len(part.y)]
 
-    used = _relevant(blanks, changes)
-    if not used:
+    def spread(put: Sequence[Blank]) -> float:
+        return _best_spread(of_folds(rows, put), tolerance)
+
+    spreads = [(blank, spread([blank])) for blank in _relevant(blanks, changes)]
+    for gap, lacks in gaps.few():
+        if _relevant([gap], changes):
+            having = of_folds([part.test[lacks[part.test]] for part in parts], ())
+            if found := _widest_borne(having, spread([gap]), tolerance):
+                spreads.append((gap, found))
+    if not spreads:
         return Blanks()
+    used, spread_of = zip(*spreads, strict=True)
     features, values = (tuple(of_all) for of_all in zip(*used, strict=True))
-    together = spread(used) if len(used) > 1 else 0.0
-    return Blanks(features, values, tuple(spread([blank]) for blank in used), together)
+    return Blanks(features, values, spread_of, spread(used) if len(used) > 1 else 0.0)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """Numbers that some training rows lack, as blanks, and which rows; before any is left out.
+
+    **Shape**: rows (N, G).
+    """
+
+    blanks: Sequence[Blank]
+    rows: Bools
+
+    @staticmethod
+    def of(x: Floats, blanks: Sequence[Blank]) -> "Gaps":
+        return Gaps(blanks, rows_with(x, blanks))
+
+    def few(self) -> list[tuple[Blank, Bools]]:
+        """Those that are too rare to learn from, with their rows."""
+        pairs = zip(self.blanks, self.rows.T, strict=True)
+        return [(blank, own) for blank, own in pairs if 0 < own.sum() <= _FEW_SEEN]
 
 
 def _relevant(blanks: Sequence[Blank], changes: Floats) -> list[Blank]:
@@ -337,13 +373,26 @@ def blanked(x: Floats, blanks: Sequence[Blank]) -> Floats:
 
 
 def _best_spread(parts: Sequence[HeldOutEvidence], tolerance: LocalTolerance) -> float:
-    def score(spread: float) -> float:
-        wider = [replace(part, blank=float(spread)) for part in parts]
-        return float(
-            np.average([p.score(tolerance) for p in wider], weights=[len(p.y) for p in wider])
-        )
+    return float(max(_SPREADS, key=lambda spread: _mean_score(parts, spread, tolerance)))
 
-    return float(max(_SPREADS, key=score))
+
+def _widest_borne(
+    parts: Sequence[HeldOutEvidence], most: float, tolerance: LocalTolerance
+) -> float:
+    """The widest spread up to ``most`` that rows do not speak against: by 2 nats, all together."""
+    if not parts:
+        return most
+    spreads: list[float] = _SPREADS.tolist()
+    scores = {s: _mean_score(parts, s, tolerance) for s in spreads if s <= most}
+    borne = max(scores.values()) - _SPOKEN_AGAINST / sum(len(part.y) for part in parts)
+    return max(spread for spread, score in scores.items() if score >= borne)
+
+
+def _mean_score(
+    parts: Sequence[HeldOutEvidence], spread: float, tolerance: LocalTolerance
+) -> float:
+    wider = [replace(part, blank=float(spread)) for part in parts]
+    return float(np.average([p.score(tolerance) for p in wider], weights=[len(p.y) for p in wider]))
 
 
 @dataclass(frozen=True)
@@ -386,6 +435,7 @@ class Widening:
     def with_blanks(
         self,
         blanks: Sequence[Blank],
+        gaps: Gaps,
         changes: Floats,
         parts: Sequence[Part],
         evidence: EvidenceOf,
@@ -393,7 +443,7 @@ class Widening:
         seed: int,
     ) -> "Widening":
         """The same, having learnt how much wider rows with each of the blanks must be."""
-        learnt = learn_blanks(blanks, changes, parts, evidence, self.tolerance, seed=seed)
+        learnt = learn_blanks(blanks, gaps, changes, parts, evidence, self.tolerance, seed=seed)
         return replace(self, blanks=learnt)
 
     def is_unusual(self, values: Floats, x: Floats) -> Bools:

@@ -30,6 +30,7 @@ from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.local import (
     Blank,
     Blanks,
+    Gaps,
     HeldOutEvidence,
     Levels,
     Widening,
@@ -152,6 +153,7 @@ class PortfolioRegressor(DistributionalRegressor):
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
         blanks: Sequence[Blank] = (),
+        gaps: Sequence[Blank] = (),
         more: MoreRows | None = None,
         overwrite_X: bool = False,
         progress: Progress | None = None,
@@ -162,15 +164,17 @@ class PortfolioRegressor(DistributionalRegressor):
 
         Args:
             X, y: Features and targets.
-            sample_weight: Weight of each row.
+            sample_weight: How much each row counts in training and in choosing models. Standard
+                deviations and intervals count every row once that has any weight.
             groups: Rows of one group are held out together.
             time: When each row was measured; stretches of time are held out together.
             y_tolerance: Half-width within which each target is known, in its units.
-            y_lower, y_upper: Bounds of targets that are only known to lie between them; NaN where
-                the target is known.
+            y_lower, y_upper: Bounds of targets that are only known to lie between them, NaN for no
+                bound; a target without any is known.
             blanks: Features with the values that they have where nothing is known, such as those of
                 a category that no row has, or of a number that no row lacks: how much wider such
                 rows must be is learnt.
+            gaps: The same of numbers that some rows lack.
             more: All rows of a table of which these are a sample; networks of the blend are trained
                 further on them, and used if that makes held-out rows more likely.
             overwrite_X: Whether X may be changed: where columns do not matter, that saves a copy.
@@ -193,6 +197,7 @@ class PortfolioRegressor(DistributionalRegressor):
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
+            lacking = Gaps.of(table.x, gaps)
             table = self._screened(table, parts, seed, overwrite=overwrite_X)
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
@@ -208,7 +213,7 @@ class PortfolioRegressor(DistributionalRegressor):
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes)
             self.widening_ = self.widening_.with_blanks(
-                blanks, changes, parts, partial(self._evidence, table), seed=seed
+                blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
             )
         clock.finish()
         return self
@@ -303,7 +308,7 @@ class PortfolioRegressor(DistributionalRegressor):
             for c in candidates
         ]
         predictions = blend_of(
-            found, weights, self.scale_, y=y, upper=upper, row_weight=weight, some=some
+            found, weights, self.scale_, y=y, upper=upper, row_weight=np.ones(len(used)), some=some
         )
         self.members_ = [prediction.member for prediction in predictions]
         self.leaderboard_ = leaderboard(candidates, weights, weight, log_unit=table.log_unit)

@@ -31,6 +31,7 @@ from accord.portfolio.local import (
     SHIFTED_ROWS,
     Blank,
     Blanks,
+    Gaps,
     HeldOutEvidence,
     Widening,
     blanked,
@@ -123,7 +124,7 @@ class Residuals:
             )
 
         self.widening_ = self.widening_.with_blanks(
-            blanks, rows.changes, rows.parts, evidence, seed=seed
+            blanks, Gaps.of(rows.x, ()), rows.changes, rows.parts, evidence, seed=seed
         )
         return self
 

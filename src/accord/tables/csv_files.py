@@ -30,6 +30,8 @@ _SAMPLE_BYTES = 4 << 20
 _DELIMITERS = ",;\t|^"
 # Spreadsheets write and heed such a first line.
 _STATED_DELIMITER = re.compile(r"(?i)\"?sep=(.)\"?")
+# A cell in single quotation marks.
+_SINGLY_QUOTED = re.compile(r"(?<![^,;\t|^\r\n])'((?:[^']|'')*)'(?![^,;\t|^\r\n])")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
 _SPOKEN = {"\t": "tabs", " ": "spaces", ",": "commas", ";": "semicolons"}
 
@@ -59,6 +61,7 @@ class CsvDialect:
     names: list[str]
     skip: int
     notes: tuple[str, ...] = ()
+    quote: str = '"'
 
 
 @contextmanager
@@ -119,6 +122,8 @@ def _dialect(
     delimiter: str | None,
 ) -> CsvDialect:
     text, taken = _decoded(name, sample, encoding)
+    if singly := _is_singly_quoted(text):
+        text = _SINGLY_QUOTED.sub(r'"\1"', text)
     lines = [line for line in text.splitlines()[:50] if line.strip()][:20]
     stated = _STATED_DELIMITER.fullmatch(lines[0].strip("\r\n")) if lines else None
     if stated is not None:
@@ -149,7 +154,10 @@ def _dialect(
             f"{name} was read as cells separated by {_spoken(mark)}. If that is wrong, give "
             "its delimiter (--delimiter)."
         )
-    return CsvDialect(mark, taken, compression, names, skip, tuple(notes))
+    if singly:
+        notes.append(f"{name} has cells in single quotation marks, which were left out.")
+    quote = "'" if singly else '"'
+    return CsvDialect(mark, taken, compression, names, skip, tuple(notes), quote)
 
 
 # --- encoding ----------------------------------------------------------------------------------
@@ -293,6 +301,17 @@ def _full_names(names: list[str], rows: list[str], mark: str) -> list[str]:
     return ["column 1", *names]
 
 
+def _is_singly_quoted(text: str) -> bool:
+    """Whether single quotation marks stand around cells, and neither they nor others elsewhere.
+
+    >>> _is_singly_quoted("'a','b'\\n1,'x, y'"), _is_singly_quoted("a,b\\n1,it's\\n2,'x'")
+    (True, False)
+    """
+    beginning = "\n".join(text.splitlines()[:50])
+    others = _SINGLY_QUOTED.sub("", beginning)
+    return len(others) < len(beginning) and "'" not in others and '"' not in beginning
+
+
 def _squeezed(line: str) -> str:
     return re.sub(r"[ \t]+", " ", line.strip())
 
@@ -365,7 +384,9 @@ def _reader(raw: Any, dialect: CsvDialect) -> Any:
             skip_rows_after_names=dialect.skip,
             use_threads=False,  # with several, errors do not say in which row
         ),
-        parse_options=pacsv.ParseOptions(delimiter=dialect.delimiter, newlines_in_values=True),
+        parse_options=pacsv.ParseOptions(
+            delimiter=dialect.delimiter, quote_char=dialect.quote, newlines_in_values=True
+        ),
         convert_options=pacsv.ConvertOptions(
             column_types=dict.fromkeys(dialect.names, pa.string()), strings_can_be_null=False
         ),

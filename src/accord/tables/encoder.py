@@ -146,6 +146,18 @@ class TableEncoder:
                 found += [(places[[own]], values[[own]]) for own in complete]
             elif len(complete):
                 found.append((places, values))
+        return self._among_kept(found)
+
+    def gaps(self) -> list[tuple[Indices, Floats]]:
+        """The same of numbers that are missing and that some training row lacked."""
+        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
+            if kind == "numbers":  # they come first
+                values = _apply_numbers(block, np.full((1, len(columns)), np.nan))[0]
+                pairs = [[p, len(columns) + k] for k, p in enumerate(block["gaps"])]
+                return self._among_kept([(np.array(pair), values[pair]) for pair in pairs])
+        return []
+
+    def _among_kept(self, found: list[tuple[Indices, Floats]]) -> list[tuple[Indices, Floats]]:
         return [
             (np.searchsorted(self.kept_, places[kept]), values[kept])
             for places, values in found

@@ -159,13 +159,13 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             X: A DataFrame, an array, or the path of a CSV or Parquet file or of a folder of Parquet
                 files; an :class:`accord.tables.TableFile` says how a CSV file is written.
             y: The name of the target column, or the targets.
-            sample_weight: How much each row counts in training and in choosing and calibrating
-                models; a column name or values. Rows with 0 are left out; intervals, and the
-                figures of held-out rows, count every other row once. Gaussian processes of the
+            sample_weight: How much each row counts in training and in choosing models; a column
+                name or values. Rows with 0 are left out; standard deviations, intervals and the
+                figures of held-out rows count every other row once. Gaussian processes of the
                 portfolio learn without weights.
             y_tolerance: A tolerance for each row, in target units; a column name or values.
-            y_lower, y_upper: Bounds of censored targets, NaN for measured ones; a column name or
-                values.
+            y_lower, y_upper: Bounds of censored targets, NaN for no bound (one alone leaves the
+                other side open; without any, the target is measured); a column name or values.
             progress: True for a bar, False for none; by default a bar in a notebook only. A
                 function is called with the share of the work that is done and what is being done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
@@ -389,7 +389,11 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
     def _train(self, sample: SampledTable, progress: Progress, **for_portfolio: Any) -> None:
         data = sample.data
         # features are of no use to anybody afterwards
-        for_portfolio |= {"blanks": self.encoder_.blanks(), "overwrite_X": True}
+        for_portfolio |= {
+            "blanks": self.encoder_.blanks(),
+            "gaps": self.encoder_.gaps(),
+            "overwrite_X": True,
+        }
         self.engine_ = make_engine(self.get_params(deep=False), self.bounds_).fit(
             sample.features,
             data.y,
