@@ -73,3 +73,18 @@ def test_misuse(
     assert result.exit_code == 2, result.output
     assert words in result.stderr
     assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+def test_a_state_s_words_are_shown_and_not_obeyed_by_the_terminal(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run(folder, monkeypatch, "tuesday.csv").exit_code == 3
+    state = folder / "model.monitor.json"
+    name = json.dumps("\x1b]0;title\x07\x1b[2Jtuesday.csv")
+    state.write_text(state.read_text().replace('"tuesday.csv"', name))
+    found = CliRunner().invoke(application, ["monitor", "model.accord", "tuesday.csv"], color=True)
+    assert found.exit_code == 3
+    assert "as \\u001b]0;title\\u0007\\u001b[2Jtuesday.csv on" in found.stderr
+    assert "with \\u001b]0;title\\u0007\\u001b[2Jtuesday.csv (" in found.stdout
+    assert "\x1b]" not in found.output
+    assert "\x1b[2J" not in found.output

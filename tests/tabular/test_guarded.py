@@ -1,17 +1,30 @@
 """A guard around any model: coverage, scales that follow the errors, and refusals."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy.sparse import csr_matrix
 from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.compose import make_column_transformer
 from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.exceptions import NotFittedError
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import (
+    ElasticNet,
+    ElasticNetCV,
+    HuberRegressor,
+    Lasso,
+    LassoCV,
+    LinearRegression,
+    QuantileRegressor,
+    Ridge,
+    RidgeCV,
+)
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
 import accord
 from accord import GuardedRegressor, guard
@@ -242,3 +255,88 @@ def test_a_name_is_no_target() -> None:
     """Unlike a table's regressor, a guard cannot know which columns its model is to see."""
     with pytest.raises(TypeError, match=r"got the name 'y'.*Use fit\(X.drop"):
         accord.guard(LinearRegression()).fit(pd.DataFrame({"a": range(30), "y": range(30)}), "y")
+
+
+class Plain:
+    """A model of no library, which answers in a form of its own and remembers no parameters."""
+
+    def __init__(self, form: Callable[[np.ndarray], Any] = list) -> None:
+        self.form = form
+
+    def fit(self, X: Any, y: Any) -> None:
+        self.line = LinearRegression().fit(X, y)
+
+    def predict(self, X: Any) -> Any:
+        return self.form(self.line.predict(X))
+
+
+class Stubborn(LinearRegression):  # type: ignore[misc]
+    """Like CatBoost's regressor, it keeps a copy of a list, which scikit-learn's clone refuses."""
+
+    def __init__(self, columns: list[str] | None = None) -> None:
+        super().__init__()
+        self.columns = list(columns or [])
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Plain(), Plain(lambda p: p[:, None]), Plain(pd.Series), Stubborn(["x0"])],
+    ids=["list", "column", "series", "stubborn"],
+)
+def test_anything_with_fit_and_predict_is_guarded(model: Any, tmp_path: Path) -> None:
+    expected = guard(LinearRegression(), random_state=0).fit(X[:60], Y[:60])
+    found = guard(model, random_state=0).fit(X[:60], Y[:60])
+    np.testing.assert_array_equal(found.predict_interval(NEW), expected.predict_interval(NEW))
+    found.save(tmp_path / "g.accord", models=False)
+    loaded = accord.load(tmp_path / "g.accord", GuardedRegressor).attach(found.models_)
+    np.testing.assert_array_equal(loaded.predict(NEW), expected.predict(NEW))
+    used = guard(found.models_[0], fitted=True, random_state=0).fit(NEW, NEW[:, 0])
+    np.testing.assert_allclose(used.predict(X), np.ravel(found.models_[0].predict(X)))
+
+
+@pytest.mark.parametrize(
+    ("form", "said"),
+    [
+        (lambda p: np.stack([p, p], axis=1), r"one number for each row, got shape \(\d+, 2\)"),
+        (lambda p: p.mean(), r"one number for each row, got shape \(\)"),
+        (lambda p: np.where(p > 0, np.nan, p), "predictions of the model must be finite, got nan"),
+        (lambda p: np.where(p > 0, np.inf, p), "predictions of the model must be finite, got inf"),
+    ],
+    ids=["two numbers", "one for all", "nan", "inf"],
+)
+def test_predictions_that_are_none_are_refused(form: Any, said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        guard(Plain(form)).fit(X, Y)
+
+
+def test_what_is_no_model_or_no_table_is_refused() -> None:
+    for model in (LinearRegression, "linear"):
+        for fitted in (False, True):
+            with pytest.raises(TypeError, match="the model must have"):
+                guard(model, fitted=fitted).fit(X, Y)
+    with pytest.raises(TypeError, match="got a sparse csr_matrix"):
+        guard(LinearRegression()).fit(csr_matrix(X), Y)
+    with pytest.raises(ValueError, match=r"groups must have one value per row, \(500,\), got"):
+        guard(LinearRegression()).fit(X, Y, groups=np.arange(499))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Ridge(),
+        RidgeCV(),
+        Lasso(0.01),
+        LassoCV(),
+        ElasticNet(0.01),
+        ElasticNetCV(),
+        HuberRegressor(),
+        QuantileRegressor(alpha=0.0),
+        make_pipeline(MinMaxScaler(), RobustScaler(), Ridge()),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_linear_models_of_scikit_learn_are_saved(model: Any, tmp_path: Path) -> None:
+    found = guard(model, random_state=0).fit(X[:60], Y[:60])
+    found.save(tmp_path / "g.accord")
+    loaded = accord.load(tmp_path / "g.accord", GuardedRegressor)
+    np.testing.assert_array_equal(loaded.predict_interval(NEW), found.predict_interval(NEW))

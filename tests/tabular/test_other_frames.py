@@ -6,6 +6,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import HistGradientBoostingRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 
 import accord
 
@@ -72,3 +76,25 @@ def test_targets_as_a_polars_series(by_pandas: accord.TableRegressor) -> None:
 def test_a_query_that_has_not_run_is_no_table() -> None:
     with pytest.raises(TypeError, match=r"got a LazyFrame.*collect"):
         accord.TableRegressor(engine=engine()).fit(pl.from_pandas(houses()).lazy(), "price")
+
+
+@pytest.mark.parametrize("make", [pl.from_pandas, pa.Table.from_pandas], ids=["polars", "arrow"])
+def test_a_guard_of_a_frame_of_another_library(make: Any) -> None:
+    """Its model finds columns by their names, as in a frame of pandas."""
+    frame = houses()
+    X, y = frame.drop(columns="price"), frame["price"]
+    other = make(X)
+    columns = make_column_transformer(
+        (OneHotEncoder(handle_unknown="ignore", sparse_output=False), ["town", "heating"]),
+        ("passthrough", ["area", "rooms"]),
+    )
+    inner = make_pipeline(columns, HistGradientBoostingRegressor(max_iter=5))
+    expected = accord.guard(inner, random_state=0).fit(X, y)
+    model = accord.guard(inner, random_state=0).fit(other, y)
+    for answer in (model.predict(other), model.predict(X), expected.predict(other)):
+        np.testing.assert_allclose(answer, expected.predict(X))
+    assert type(model.predict_interval(other)) is type(other)
+    assert model.is_unusual(other).tolist() == expected.is_unusual(X).tolist()
+    np.testing.assert_allclose(
+        model.explain_uncertainty(other).parts.std, expected.explain_uncertainty(X).parts.std
+    )

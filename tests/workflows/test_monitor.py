@@ -303,6 +303,7 @@ def test_the_state_of_another_model_is_refused(model: TableRegressor, state: Pat
         "",
         "{}",
         "[1]",
+        "[" * 200_000,
         '{"kind": "accord monitoring", "version": 1, "batches": [{}]}',
         '{"kind": "accord monitoring", "version": 1, "model": "m", "coverage": 0.9, '
         '"batches": [], "counted": "no numbers"}',
@@ -315,6 +316,41 @@ def test_a_file_that_is_no_state_is_refused(
     with pytest.raises(OptionError, match="must be a file that monitoring wrote"):
         monitor_table(model, new_houses(40, seed=1), state=state)
     assert state.read_text() == content
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("rows", "many"),
+        ("rows", 10**400),
+        ("labelled", 1.5),
+        ("labelled", 10**9),
+        ("misses", -1),
+        ("misses", 10**9),
+        ("misses", True),
+        ("weight", 0),
+        ("weight", 1e308),
+        ("weight", "x"),
+        ("source", ["a"]),
+        ("time", "\x1b[31myesterday"),
+        ("time", None),
+        ("drift", []),
+        ("drift", {"area": "far"}),
+        ("error", float("inf")),
+        ("unusual", "x"),
+        ("expected_coverage", []),
+        ("expected_error", float("inf")),
+    ],
+)
+def test_a_state_with_a_batch_that_none_could_be_is_refused(
+    state: Path, name: str, value: object
+) -> None:
+    history(5, 4).write(state)
+    content = json.loads(state.read_text())
+    content["batches"][1][name] = value
+    state.write_text(json.dumps(content))
+    with pytest.raises(OptionError, match="must be a file that monitoring wrote"):
+        History.read(state, model="model", coverage=0.95)
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system cannot fork")

@@ -25,7 +25,7 @@ from accord.cli.options import DEBUG, GOES_ON, JSON
 from accord.cli.predict import predict
 from accord.cli.reproduce import reproduce
 from accord.cli.serve import serve
-from accord.cli.terminal import Misused
+from accord.cli.terminal import Misused, harmless
 from accord.cli.validate import validate
 
 
@@ -80,7 +80,7 @@ class Application(click.Group):
 def _reported(ctx: click.Context, message: str, kind: Failure) -> click.ClickException:
     if ctx.meta.get(JSON):
         _print_error(message, kind.exit_code)
-    return kind(message)
+    return kind(harmless(message))
 
 
 def _print_error(message: str, code: int) -> None:

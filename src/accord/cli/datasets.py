@@ -46,7 +46,7 @@ def datasets(name: str | None, output: Path | None, force: bool, as_json: bool) 
         click.echo(terminal.table(header, lines))
     else:
         entry = result.entries[0]
-        click.echo(terminal.bold(entry.title))
+        terminal.say(entry.title, bold=True)
         click.echo(entry.description)
         click.echo(f"{entry.n:,} rows, {entry.d} columns, target {entry.target[0]}.")
         click.echo(f"Columns: {', '.join(feature for feature, _ in entry.features)}.")
@@ -93,7 +93,7 @@ def demo(folder: Path, random_state: int, force: bool, quiet: bool, as_json: boo
     terminal.notes(result.fit.notes, quiet=quiet)
     terminal.print_verdict(result.fit.verdict)
     terminal.say(f"Predicted {result.predictions.n_rows} new rows: {result.predictions.path}")
-    terminal.say(f"The report: {terminal.bold(str(result.report.absolute()))}")
+    terminal.say(f"The report: {result.report.absolute()}", bold=True)
     terminal.say(f"With your own table: {_called()} fit table.csv --target COLUMN")
 
 

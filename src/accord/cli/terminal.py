@@ -54,7 +54,7 @@ def notes(lines: Iterable[str], *, quiet: bool, limit: int = 12) -> None:
         return
     lines = list(lines)
     for line in lines[:limit]:
-        click.echo(f"Note: {line}", err=True)
+        click.echo(harmless(f"Note: {line}"), err=True)
     if len(lines) > limit:
         click.echo(f"Note: {len(lines) - limit} further notes are in the report.", err=True)
 
@@ -84,8 +84,15 @@ def table(header: list[str], rows: list[list[str]]) -> str:
     return "\n".join(lines)
 
 
-def bold(text: str) -> str:
-    return click.style(text, bold=True)
+# Control characters as JSON writes them: a name or a category may hold a terminal's commands.
+_CONTROLS = {
+    code: f"\\u{code:04x}" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"
+}
+
+
+def harmless(text: str) -> str:
+    """A text that a terminal only shows, whatever names of columns and files are in it."""
+    return text.translate(_CONTROLS)
 
 
 MARKS = {"good": ("✓", "green"), "caution": ("!", "yellow"), "poor": ("✗", "red")}
@@ -94,7 +101,7 @@ MARKS = {"good": ("✓", "green"), "caution": ("!", "yellow"), "poor": ("✗", "
 def print_verdict(verdict: "Verdict") -> None:
     """The judgement with its sign (shape and colour say the same), and what supports it."""
     mark, colour = MARKS[verdict.level]
-    say(click.style(f"{mark} {verdict.headline}", fg=colour, bold=True))
+    say(f"{mark} {verdict.headline}", fg=colour, bold=True)
     for sentence in (verdict.summary, *verdict.remarks):
         if sentence:
             say(sentence)
@@ -143,10 +150,10 @@ def check_roles(file: "TableFile", settings: Mapping[str, Any]) -> None:
     check_columns(file, given)
 
 
-def say(text: str, *, err: bool = False) -> None:
+def say(text: str, *, err: bool = False, **style: Any) -> None:
     """A line of the result. Whatever could be written has been written by then."""
     try:
-        click.echo(text, err=err)
+        click.echo(click.style(harmless(text), reset=bool(style), **style), err=err)
     except BrokenPipeError:
         raise  # whoever read the output has gone: click ends the process quietly
     except OSError as error:

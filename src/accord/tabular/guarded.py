@@ -7,6 +7,7 @@ from typing import Any, Self, final
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from numpy.typing import ArrayLike
 from sklearn.base import BaseEstimator, MetaEstimatorMixin, RegressorMixin, clone
 from sklearn.exceptions import NotFittedError
@@ -16,19 +17,21 @@ from sklearn.utils.validation import check_is_fitted
 from accord import persistence
 from accord._checks import check_finite, check_probability
 from accord._types import Bools, Floats, Indices
+from accord._wording import count
 from accord.distributions import Distribution
 from accord.explanation import Columns, Receipts
 from accord.plots import plot_model
 from accord.portfolio import Blank, HeldOutRows, Part, Residuals, fold_count, random_parts
 from accord.splits import groups_of_copies
 from accord.tables import (
+    ArrowFrame,
     Schema,
     TableEncoder,
     prepare_training,
 )
 from accord.tabular.profile import TableProfile
 from accord.tabular.receipts import table_receipts
-from accord.tabular.rows import AnswersRows, Rows, conformed, named, with_roles
+from accord.tabular.rows import AnswersRows, Rows, array_of, conformed, named, with_roles
 
 _FEWEST_ROWS = 20
 # A category that no table has.
@@ -113,8 +116,8 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         **Shape**: X (N, columns), y (N,), groups (N,).
         """
         check_probability("coverage", self.coverage, strict=True, remedy="Write 0.95 for 95 %.")
+        X = _given(X)
         target = self._checked_target(X, y)
-        X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
         features = self._learn_encoding(X, target)
         seed = 0 if self.random_state is None else self.random_state
         parts = self._folds(X, target, groups, seed)
@@ -122,6 +125,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
             [self.model] if self.fitted else [_trained(self.model, X, target, p) for p in parts]
         )
         mean = self._held_out(X, parts)
+        check_finite("predictions of the model", mean, remedy="Mend the model first.")
         rows = HeldOutRows(features, target, mean, parts, self._changes(X, seed))
 
         def elsewhere(part: Part) -> Floats:
@@ -150,6 +154,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         The parts and the distance by column are exact. Noise and disagreement are not split by
         column: that would take a model that answers rows with some columns of other rows.
         """
+        X = _given(X)
         dist = self.predict_dist(X)
         frame = self._conformed(X)[0]
         return table_receipts(
@@ -231,6 +236,8 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
             raise ValueError(f"X and y must have as many rows, got {len(X)} and {len(target)}.")
         if self.fitted:
             _check_fitted(self.model)
+        else:
+            _check_trainable(self.model)
         return target
 
     def _learn_encoding(self, X: Any, y: Floats) -> Floats:
@@ -247,13 +254,16 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
 
     def _conformed(self, X: Any) -> tuple[pd.DataFrame, Bools]:
         """New rows as the encoder takes them, and which hold what none of the known rows held."""
-        rows = X if isinstance(X, pd.DataFrame) else np.asarray(X)
-        found = conformed(rows, Schema.from_dict(self._schema))
+        found = conformed(X, Schema.from_dict(self._schema))
         return found.X, found.unlike
 
     def _folds(self, X: Any, y: Floats, groups: ArrayLike | None, seed: int) -> list[Part]:
         together = groups_of_copies(X, y)
         if groups is not None:
+            if np.shape(groups) != y.shape:
+                raise ValueError(
+                    f"groups must have one value per row, {y.shape}, got {np.shape(groups)}."
+                )
             together = np.unique(np.asarray(groups), return_inverse=True)[1]
         parts = random_parts(together, fold_count(len(y)), seed=seed)
         if len(parts) < 2:
@@ -316,7 +326,7 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
 
     def _answer(self, X: Any, *, as_known: bool = False) -> tuple[Distribution, Bools]:
         check_is_fitted(self, "residuals_")
-        X = X if isinstance(X, pd.DataFrame) else np.asarray(X)
+        X = _given(X)
         if not self.models_:
             raise NotFittedError(
                 "a guard that was saved alone needs its models, got none. Give them back with "
@@ -329,8 +339,20 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         return dist, unusual | unlike
 
 
+def _given(X: Any) -> Any:
+    """Rows as the model gets them: a frame of any library as one of pandas, or an array."""
+    if isinstance(X, pd.DataFrame):
+        return X
+    return pa.table(X).to_pandas(date_as_object=False) if isinstance(X, ArrowFrame) else array_of(X)
+
+
 def _trained(model: Any, X: Any, y: Floats, part: Part) -> Any:
-    return clone(model).fit(_safe_indexing(X, part.train), y[part.train])
+    try:
+        fresh = clone(model)
+    except (TypeError, RuntimeError):  # models that are not scikit-learn's to the letter
+        fresh = copy.deepcopy(model)
+    fresh.fit(_safe_indexing(X, part.train), y[part.train])
+    return fresh
 
 
 def _unknown(column: "pd.Series[Any]", *, is_category: bool) -> "pd.Series[Any]":
@@ -344,7 +366,13 @@ def _unknown(column: "pd.Series[Any]", *, is_category: bool) -> "pd.Series[Any]"
 
 
 def _predicted(model: Any, X: Any) -> Floats:
-    return np.asarray(model.predict(X), dtype=np.float64).reshape(-1)
+    found = np.asarray(model.predict(X), dtype=np.float64)
+    if found.size != len(X):
+        raise ValueError(
+            f"the model must predict one number for each row, got shape {found.shape} for "
+            f"{count(len(X), 'row')}. Wrap it in a class whose predict gives the mean alone."
+        )
+    return found.reshape(-1)
 
 
 def _last(model: Any) -> Any:
@@ -353,10 +381,22 @@ def _last(model: Any) -> Any:
     return model[-1] if isinstance(model, Pipeline) else model
 
 
+def _check_trainable(model: Any) -> None:
+    if isinstance(model, type) or not (hasattr(model, "fit") and hasattr(model, "predict")):
+        raise TypeError(
+            f"the model must have fit and predict, got {model!r}. Give an object like "
+            "LinearRegression(), or a fitted one with fitted=True."
+        )
+
+
 def _check_fitted(model: Any) -> None:
+    if isinstance(model, type) or not hasattr(model, "predict"):
+        raise TypeError(f"the model must have predict, got {model!r}. Give one that is fitted.")
+    if not isinstance(_last(model), BaseEstimator):
+        return  # only scikit-learn's say whether they are fitted
     try:
         check_is_fitted(_last(model))
-    except (NotFittedError, TypeError):
+    except NotFittedError:
         raise ValueError(
             f"with fitted=True the model must be fitted, got a {type(_last(model)).__name__} that "
             "is not. Fit it, or leave fitted out to have it trained on folds."

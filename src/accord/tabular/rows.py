@@ -137,6 +137,11 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
         return X
     if isinstance(X, ArrowFrame | TableFile | str | Path):
         return read_table(X, max_rows=max_rows)
+    return read_table(named(array_of(X)), max_rows=max_rows)
+
+
+def array_of(X: Any) -> Array:
+    """Rows without names of columns as an array; a table in a form that hides them is refused."""
     if hasattr(X, "collect"):
         raise TypeError(
             f"rows must be a frame, an array or a file, got a {type(X).__name__}: a query that has "
@@ -152,7 +157,7 @@ def as_table(X: Rows, *, max_rows: int | None = None) -> Table:
             "rows must be a frame, an array or a file, got names with values. Make a frame of "
             "them: pandas.DataFrame(...)."
         )
-    return read_table(named(np.asarray(X)), max_rows=max_rows)
+    return np.asarray(X)
 
 
 def conformed(X: Rows, schema: Schema) -> ConformedRows:

@@ -2,7 +2,9 @@
 
 import base64
 import json
+import math
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self, final
@@ -26,6 +28,7 @@ from accord.workflows.verdict import (
 )
 
 _KIND, _VERSION = "accord monitoring", 1
+_MOST_ROWS = 2**53  # counts are added up as floats
 # 20: a false alarm in at most one stream of twenty, however long it is watched.
 ALARM = 20.0
 _SHORT: dict[Level, str] = {
@@ -63,6 +66,37 @@ class MonitoredTable:
         return 1 - self.misses / self.labelled if self.labelled else float("nan")
 
 
+def _checked(**state: Any) -> MonitoredTable:
+    """A batch of a state file, which anybody may have written."""
+    batch = MonitoredTable(**state)
+    datetime.fromisoformat(batch.time)
+    counts = (batch.misses, batch.labelled, batch.rows)
+    if not (
+        all(type(count) is int for count in counts)
+        and 0 <= batch.misses <= batch.labelled <= batch.rows < _MOST_ROWS
+        and 0 < _number(batch.weight) < 1 + 1e-9
+        and isinstance(batch.source, str)
+    ):
+        raise ValueError("batch")
+    return replace(
+        batch,
+        unusual=_number(batch.unusual),
+        expected_coverage=_number(batch.expected_coverage),
+        expected_error=_number(batch.expected_error),
+        error=None if batch.error is None else _number(batch.error),
+        drift={str(name): _number(distance) for name, distance in batch.drift.items()},
+    )
+
+
+def _number(value: Any) -> float:
+    """A number as JSON has it, where null is NaN."""
+    if value is None:
+        return math.nan
+    if type(value) not in (int, float) or not math.isfinite(value):
+        raise ValueError("number")
+    return float(value)
+
+
 @final
 @dataclass(frozen=True)
 class History:
@@ -90,11 +124,11 @@ class History:
             found = cls(
                 str(state["model"]),
                 float(state["coverage"]),
-                tuple(MonitoredTable(**batch) for batch in state["batches"]),
+                tuple(_checked(**batch) for batch in state["batches"]),
                 str(state["counted"]),
             )
             found.has(np.empty(0, np.uint64))  # fails if the numbers are none
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise OptionError(
                 f"state must be a file that monitoring wrote, got {shown}. Give another name, or "
                 "remove the file to start again."
