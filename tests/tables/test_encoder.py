@@ -208,8 +208,9 @@ def test_numbers_that_some_rows_lack_are_named_by_their_features() -> None:
     frame["some"] = frame["whole"].mask(np.arange(60) < 5)
     data = prepare_training(read_table(frame.assign(y=np.arange(60.0) % 25)), target="y")
     encoder = TableEncoder(data.schema, random_state=0).fit(data.X, data.y)
-    ((features, values),) = encoder.gaps()
     labels = encoder.feature_labels()
+    whole, (features, values), _ = encoder.blanks()
+    assert [labels[place] for place in whole[0]] == ["whole"]
     assert [labels[place] for place in features] == ["some", "some is missing"]
     matches = (encoder.transform(data.X)[:, features] == values).all(axis=1)
     np.testing.assert_array_equal(matches, np.arange(60) < 5)

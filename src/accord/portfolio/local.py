@@ -76,7 +76,7 @@ _SPREADS = np.array(
 _SEED_OF_DRAWS = 7_919
 # A gap that more training rows have is one that models have learnt from. Fewer say at least what
 # would be too wide: what makes them less likely by so many nats (as a 95 % likelihood interval).
-_FEW_SEEN, _SPOKEN_AGAINST = 30, 2.0
+_FEW_SEEN, _SPOKEN_AGAINST = 20, 2.0
 # Features are computed alike for every row: closer than this, they are the same.
 CLOSE = 1e-9
 
@@ -302,7 +302,7 @@ EvidenceOf = Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence]
 
 def learn_blanks(
     blanks: Sequence[Blank],
-    gaps: "Gaps",
+    lacking: Bools,
     changes: Floats,
     parts: Sequence[Part],
     evidence: EvidenceOf,
@@ -312,8 +312,9 @@ def learn_blanks(
 ) -> Blanks:
     """The spread of each blank that has a feature which the models use, and of all together.
 
-    Of a gap, the spread is at most what the rows that have it can bear; without any it is none.
-    ``changes`` says how much predictions change with each feature, (d,).
+    ``lacking`` says which training rows have which blank, (N, B): the spread is at most what these
+    can bear, and if that is none, the blank is none. ``changes`` says how much predictions change
+    with each feature, (d,).
     """
     rows = [at_most(part.test, _BLANK_ROWS // len(parts), seed) for part in parts]
 
@@ -324,12 +325,14 @@ def learn_blanks(
     def spread(put: Sequence[Blank]) -> float:
         return _best_spread(of_folds(rows, put), tolerance)
 
-    spreads = [(blank, spread([blank])) for blank in _relevant(blanks, changes)]
-    for gap, lacks in gaps.few():
-        if _relevant([gap], changes):
+    spreads = []
+    for blank, lacks in _relevant(blanks, lacking, changes):
+        widest = spread([blank])
+        if lacks.any():
             having = of_folds([part.test[lacks[part.test]] for part in parts], ())
-            if found := _widest_borne(having, spread([gap]), tolerance):
-                spreads.append((gap, found))
+            widest = _widest_borne(having, widest, tolerance)
+        if widest or not lacks.any():
+            spreads.append((blank, widest))
     if not spreads:
         return Blanks()
     used, spread_of = zip(*spreads, strict=True)
@@ -337,31 +340,19 @@ def learn_blanks(
     return Blanks(features, values, spread_of, spread(used) if len(used) > 1 else 0.0)
 
 
-@dataclass(frozen=True)
-class Gaps:
-    """Numbers that some training rows lack, as blanks, and which rows; before any is left out.
+def _relevant(
+    blanks: Sequence[Blank], lacking: Bools, changes: Floats
+) -> list[tuple[Blank, Bools]]:
+    """Those with a feature that the models use, and that they have not learnt to do without.
 
-    **Shape**: rows (N, G).
+    The most used come first.
     """
-
-    blanks: Sequence[Blank]
-    rows: Bools
-
-    @staticmethod
-    def of(x: Floats, blanks: Sequence[Blank]) -> "Gaps":
-        return Gaps(blanks, rows_with(x, blanks))
-
-    def few(self) -> list[tuple[Blank, Bools]]:
-        """Those that are too rare to learn from, with their rows."""
-        pairs = zip(self.blanks, self.rows.T, strict=True)
-        return [(blank, own) for blank, own in pairs if 0 < own.sum() <= _FEW_SEEN]
-
-
-def _relevant(blanks: Sequence[Blank], changes: Floats) -> list[Blank]:
-    """Those with a feature that the models use, the most used first: others need no spread."""
-    used = sorted(blanks, key=lambda blank: -changes[blank[0]].max())[:_MOST_BLANKS]
+    pairs = [
+        (blank, own) for blank, own in zip(blanks, lacking.T, strict=True) if own.sum() <= _FEW_SEEN
+    ]
+    used = sorted(pairs, key=lambda pair: -changes[pair[0][0]].max())[:_MOST_BLANKS]
     least = _LEAST_CHANGE * changes.max(initial=0.0)
-    return [blank for blank in used if changes[blank[0]].max() > least]
+    return [(blank, own) for blank, own in used if changes[blank[0]].max() > least]
 
 
 def blanked(x: Floats, blanks: Sequence[Blank]) -> Floats:
@@ -435,7 +426,7 @@ class Widening:
     def with_blanks(
         self,
         blanks: Sequence[Blank],
-        gaps: Gaps,
+        lacking: Bools,
         changes: Floats,
         parts: Sequence[Part],
         evidence: EvidenceOf,
@@ -443,7 +434,7 @@ class Widening:
         seed: int,
     ) -> "Widening":
         """The same, having learnt how much wider rows with each of the blanks must be."""
-        learnt = learn_blanks(blanks, gaps, changes, parts, evidence, self.tolerance, seed=seed)
+        learnt = learn_blanks(blanks, lacking, changes, parts, evidence, self.tolerance, seed=seed)
         return replace(self, blanks=learnt)
 
     def is_unusual(self, values: Floats, x: Floats) -> Bools:

@@ -30,7 +30,6 @@ from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.local import (
     Blank,
     Blanks,
-    Gaps,
     HeldOutEvidence,
     Levels,
     Widening,
@@ -39,6 +38,7 @@ from accord.portfolio.local import (
     feature_weights,
     growth_at,
     growth_of,
+    rows_with,
     unlike_usual,
 )
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
@@ -153,7 +153,6 @@ class PortfolioRegressor(DistributionalRegressor):
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
         blanks: Sequence[Blank] = (),
-        gaps: Sequence[Blank] = (),
         more: MoreRows | None = None,
         overwrite_X: bool = False,
         progress: Progress | None = None,
@@ -172,9 +171,8 @@ class PortfolioRegressor(DistributionalRegressor):
             y_lower, y_upper: Bounds of targets that are only known to lie between them, NaN for no
                 bound; a target without any is known.
             blanks: Features with the values that they have where nothing is known, such as those of
-                a category that no row has, or of a number that no row lacks: how much wider such
-                rows must be is learnt.
-            gaps: The same of numbers that some rows lack.
+                a category that no row has, or of a missing number: how much wider such rows must be
+                is learnt, where no or few rows are such.
             more: All rows of a table of which these are a sample; networks of the blend are trained
                 further on them, and used if that makes held-out rows more likely.
             overwrite_X: Whether X may be changed: where columns do not matter, that saves a copy.
@@ -197,7 +195,7 @@ class PortfolioRegressor(DistributionalRegressor):
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
-            lacking = Gaps.of(table.x, gaps)
+            lacking = rows_with(table.x, blanks)
             table = self._screened(table, parts, seed, overwrite=overwrite_X)
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept

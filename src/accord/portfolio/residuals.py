@@ -31,7 +31,6 @@ from accord.portfolio.local import (
     SHIFTED_ROWS,
     Blank,
     Blanks,
-    Gaps,
     HeldOutEvidence,
     Widening,
     blanked,
@@ -39,6 +38,7 @@ from accord.portfolio.local import (
     feature_weights,
     growth_at,
     growth_of,
+    rows_with,
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
@@ -124,7 +124,7 @@ class Residuals:
             )
 
         self.widening_ = self.widening_.with_blanks(
-            blanks, Gaps.of(rows.x, ()), rows.changes, rows.parts, evidence, seed=seed
+            blanks, rows_with(rows.x, blanks), rows.changes, rows.parts, evidence, seed=seed
         )
         return self
 

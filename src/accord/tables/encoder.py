@@ -129,8 +129,8 @@ class TableEncoder:
     def blanks(self) -> list[tuple[Indices, Floats]]:
         """The features of each column, and their values where its cell says nothing.
 
-        That is a category that no training row had, or a number, time or date that is missing and
-        that no training row lacked.
+        That is a category that no training row had, a number that is missing, or a time or date
+        that is missing and that no training row lacked.
 
         **Shape**: (k,) each.
         """
@@ -143,21 +143,11 @@ class TableEncoder:
             values = _APPLY[kind](block, np.full((1, len(columns)), np.nan))[0]
             complete = np.setdiff1d(np.arange(len(columns)), block["gaps"])
             if kind == "numbers":
-                found += [(places[[own]], values[[own]]) for own in complete]
+                cells = [[own] for own in complete]
+                cells += [[own, len(columns) + gap] for gap, own in enumerate(block["gaps"])]
+                found += [(places[own], values[own]) for own in cells]
             elif len(complete):
                 found.append((places, values))
-        return self._among_kept(found)
-
-    def gaps(self) -> list[tuple[Indices, Floats]]:
-        """The same of numbers that are missing and that some training row lacked."""
-        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
-            if kind == "numbers":  # they come first
-                values = _apply_numbers(block, np.full((1, len(columns)), np.nan))[0]
-                pairs = [[p, len(columns) + k] for k, p in enumerate(block["gaps"])]
-                return self._among_kept([(np.array(pair), values[pair]) for pair in pairs])
-        return []
-
-    def _among_kept(self, found: list[tuple[Indices, Floats]]) -> list[tuple[Indices, Floats]]:
         return [
             (np.searchsorted(self.kept_, places[kept]), values[kept])
             for places, values in found

@@ -389,11 +389,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
     def _train(self, sample: SampledTable, progress: Progress, **for_portfolio: Any) -> None:
         data = sample.data
         # features are of no use to anybody afterwards
-        for_portfolio |= {
-            "blanks": self.encoder_.blanks(),
-            "gaps": self.encoder_.gaps(),
-            "overwrite_X": True,
-        }
+        for_portfolio |= {"blanks": self.encoder_.blanks(), "overwrite_X": True}
         self.engine_ = make_engine(self.get_params(deep=False), self.bounds_).fit(
             sample.features,
             data.y,
