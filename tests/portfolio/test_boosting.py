@@ -5,8 +5,8 @@ import pytest
 from sklearn.ensemble import HistGradientBoostingRegressor
 
 from accord.portfolio.boosting import BoostingModel, Trees, _booster
+from accord.portfolio.encoding import ScaledRows
 from accord.portfolio.recipes import BoostingRecipe
-from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
 X = np.column_stack(

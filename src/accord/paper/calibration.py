@@ -8,9 +8,8 @@ import numpy as np
 
 from accord.datasets import info
 from accord.metrics import PAPER_LEVELS, ReliabilityCurve
-from accord.paper import published
 from accord.paper.claims import JudgedClaim, Trial, decided_on_mean, judged, lower, share_between
-from accord.paper.results import MeanOverSplits, Results
+from accord.paper.results import MeanOverSplits, Results, published_datasets
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -51,7 +50,7 @@ from accord.paper.tables import (
 )
 
 NAME: Final = "calibration"
-DATASETS = tuple(published.datasets("calibration"))
+DATASETS = tuple(published_datasets("calibration"))
 _MARGIN = 0.02  # of ECE, within which two methods are as well calibrated
 _RECIPES = {PRINTED: "the printed recipe", RATE: "ten times the printed rate"}
 

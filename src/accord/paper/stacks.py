@@ -56,14 +56,6 @@ class Stack:
         return sum(_cost(model, self.dataset, len(self.splits)) for model in self.group.models)
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a stack cost."""
-
-    seconds: float
-    networks: int
-
-
 def stacks_of(studies: Sequence[Study], *, quick: bool) -> list[Stack]:
     """All stacks of the studies, each once, also where several studies read it.
 
@@ -157,12 +149,12 @@ def records_of(stacks: Iterable[Stack], store: RecordStore) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def run_stack(stack: Stack, store: RecordStore) -> Outcome:
+def run_stack(stack: Stack, store: RecordStore) -> None:
     """Train all models of a stack on all its splits together, and record each predictive."""
-    start, started_cpu, counter = time.perf_counter(), time.process_time(), _Counter(stack)
+    start, counter = time.process_time(), _Counter(stack)
     work = stack.group.answered_by
     answers = _trained(stack, store, counter) if work is None else _answered(stack, work)
-    seconds = time.process_time() - started_cpu
+    seconds = time.process_time() - start
     for number, (cell, answer) in enumerate(answers):
         record = Record(
             cell.source,
@@ -176,7 +168,6 @@ def run_stack(stack: Stack, store: RecordStore) -> Outcome:
             seconds / len(answers),
         )
         store.put(cell, record)
-    return Outcome(time.perf_counter() - start, counter.networks)
 
 
 def _answered(stack: Stack, work: Work) -> list[tuple[Cell, Answer]]:

@@ -8,13 +8,15 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from accord.datasets import info
-from accord.paper import published
-from accord.paper.published import Figure
 from accord.paper.results import (
+    Figure,
     MeanOverSplits,
+    PrintedTable,
     Results,
     Written,
     of_first,
+    published,
+    published_datasets,
     standard_errors_apart,
 )
 from accord.paper.study import SMOOTHED, Source
@@ -273,7 +275,7 @@ def _decimals(number: MeanOverSplits) -> int:
 def ours(
     heading: str,
     results: Results,
-    table: published.PrintedTable,
+    table: PrintedTable,
     measure: str,
     source: Source,
 ) -> ResultColumn:
@@ -286,16 +288,16 @@ def ours(
                 measure,
                 source,
                 results.estimate(d, source, measure),
-                published.figure(table, d, measure, source.method),
+                published(table, d, measure, source.method),
             )
-            for d in published.datasets(table)
+            for d in published_datasets(table)
         ),
         beside=True,
     )
 
 
 def deep_and_bvm(
-    results: Results, table: published.PrintedTable, measure: str, sources: Sequence[Source]
+    results: Results, table: PrintedTable, measure: str, sources: Sequence[Source]
 ) -> list[ResultColumn]:
     """Deep Ensembles, BVM as printed and BVM smoothed, the first two beside what is published."""
     headings = ("Deep Ensembles", "BVM as printed", "BVM smoothed")
@@ -360,7 +362,7 @@ def by_source(
     dataset: str,
     rows: Mapping[str, Source],
     results: Results,
-    table: published.PrintedTable | None = None,
+    table: PrintedTable | None = None,
 ) -> ResultTable:
     """A table of one dataset with a row per method and a column per measure."""
     columns = []
@@ -371,7 +373,7 @@ def by_source(
                 measure,
                 source,
                 results.estimate(dataset, source, measure),
-                published.figure(table, dataset, measure, source.method) if table else None,
+                published(table, dataset, measure, source.method) if table else None,
             )
             for source in rows.values()
         ]

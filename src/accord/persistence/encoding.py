@@ -75,7 +75,7 @@ TYPES: dict[str, str] = {
     "Blanks": "accord.portfolio.local:Blanks",
     "Widening": "accord.portfolio.local:Widening",
     "Calibration": "accord.portfolio.components:Calibration",
-    "TargetScale": "accord.portfolio.targets:TargetScale",
+    "TargetScale": "accord.portfolio.encoding:TargetScale",
     "FeatureEncoding": "accord.portfolio.encoding:FeatureEncoding",
     "NetworkModel": "accord.portfolio.models:NetworkModel",
     "NetworkRecipe": "accord.portfolio.recipes:NetworkRecipe",

@@ -18,8 +18,14 @@ from accord.tables.conforming import Surprises, conform_rows
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
-from accord.tables.problems import TableError, check_present, names_in_doubt, stand_ins
-from accord.tables.schema import Schema, as_numbers
+from accord.tables.schema import (
+    Schema,
+    TableError,
+    as_numbers,
+    check_present,
+    names_in_doubt,
+    stand_ins,
+)
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.

@@ -23,13 +23,19 @@ if TYPE_CHECKING:
         export_dataset,
         run_demo,
     )
-    from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
     from accord.workflows.explain import FeatureEffect, UnusualRow
     from accord.workflows.export import ExportResult, export_model
     from accord.workflows.findings import JudgedRow, Leaks, LevelCurve, WideRow
     from accord.workflows.fit import FitResult, fit_table
-    from accord.workflows.history import ALARM, History, MonitoredTable
+    from accord.workflows.history import (
+        ALARM,
+        ColumnDrift,
+        Drift,
+        History,
+        MonitoredTable,
+        measure_drift,
+    )
     from accord.workflows.methods import METHODS, Method, method_named, table_model
     from accord.workflows.monitor import MonitorResult, RowToLabel, monitor_table
     from accord.workflows.predict import (
@@ -52,13 +58,12 @@ _HOMES = {
         "compare_methods",
     ),
     "datasets": ("DatasetsResult", "DemoResult", "describe_datasets", "export_dataset", "run_demo"),
-    "drift": ("ColumnDrift", "Drift", "measure_drift"),
     "evaluate": ("EvaluateResult", "evaluate_table"),
     "explain": ("FeatureEffect", "UnusualRow"),
     "export": ("ExportResult", "export_model"),
     "findings": ("JudgedRow", "Leaks", "LevelCurve", "WideRow"),
     "fit": ("FitResult", "fit_table"),
-    "history": ("ALARM", "History", "MonitoredTable"),
+    "history": ("ALARM", "ColumnDrift", "Drift", "History", "MonitoredTable", "measure_drift"),
     "methods": ("METHODS", "Method", "method_named", "table_model"),
     "monitor": ("MonitorResult", "RowToLabel", "monitor_table"),
     "predict": (

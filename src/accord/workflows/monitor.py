@@ -37,10 +37,16 @@ from accord.tabular import (
     ModelCard,
     TableRegressor,
 )
-from accord.workflows.drift import Drift, measure_drift
 from accord.workflows.evaluate import alike_rows, answers
 from accord.workflows.explain import unused_columns
-from accord.workflows.history import ALARM, History, MonitoredTable, coverage_verdict
+from accord.workflows.history import (
+    ALARM,
+    Drift,
+    History,
+    MonitoredTable,
+    coverage_verdict,
+    measure_drift,
+)
 from accord.workflows.predict import load_model
 from accord.workflows.verdict import MOSTLY_SEEN, TRAINED_ON, Verdict
 
