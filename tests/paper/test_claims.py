@@ -28,9 +28,9 @@ from accord.paper.claims import (
     share_between,
     to_csv,
 )
-from accord.paper.records import Cell
-from accord.paper.results import MeanOverSplits, Results, published, published_datasets
-from accord.paper.study import AS_PRINTED, Source
+from accord.paper.results import MeanOverSplits, Results
+from accord.paper.stacks import Cell
+from accord.paper.study import AS_PRINTED, Source, published, published_datasets
 
 
 def found(study: Study, results: Results, words: str, predictive: str) -> JudgedClaim:

@@ -6,17 +6,8 @@ import numpy as np
 import pytest
 
 from accord.datasets import info
-from accord.paper.results import (
-    Figure,
-    MeanOverSplits,
-    is_grey,
-    jackknife,
-    paired_difference,
-    printed,
-    published,
-    published_datasets,
-    standard_errors_apart,
-)
+from accord.paper.results import MeanOverSplits, jackknife, paired_difference, standard_errors_apart
+from accord.paper.study import Figure, is_grey, printed, published, published_datasets
 
 
 def test_standard_error_by_simulation() -> None:

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from accord.paper.records import Record, RecordStore
 from accord.paper.runner import run
-from accord.paper.stacks import Stack, cells_of
+from accord.paper.stacks import Record, RecordStore, Stack, cells_of
 from accord.paper.study import Group, Protocol, StudyModel
 
 DATASETS = ("boston", "wine", "yacht", "energy")

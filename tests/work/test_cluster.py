@@ -14,9 +14,8 @@ import pandas as pd
 import pytest
 
 from accord._files import OptionError
-from accord.paper.records import Record, RecordStore
 from accord.paper.runner import run
-from accord.paper.stacks import Stack, cells_of
+from accord.paper.stacks import Record, RecordStore, Stack, cells_of
 from accord.paper.study import Group, Protocol, StudyModel
 from accord.portfolio import PortfolioRegressor
 from accord.work import Checkpoint, Here, LostSchedulerError, carry_out, connected, workers_of

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
         reproduce,
         study_named,
     )
-    from accord.paper.results import Figure, MeanOverSplits, published, standard_errors_apart
-    from accord.paper.study import Departure, Study
+    from accord.paper.results import MeanOverSplits, standard_errors_apart
+    from accord.paper.study import Departure, Figure, Study, published
     from accord.paper.tables import ResultTable
 
 _HOMES = {
@@ -35,8 +35,8 @@ _HOMES = {
         "reproduce",
         "study_named",
     ),
-    "results": ("Figure", "MeanOverSplits", "published", "standard_errors_apart"),
-    "study": ("Departure", "Study"),
+    "results": ("MeanOverSplits", "standard_errors_apart"),
+    "study": ("Departure", "Figure", "Study", "published"),
     "tables": ("ResultTable",),
 }
 

@@ -9,7 +9,7 @@ import numpy as np
 from accord.datasets import info
 from accord.metrics import PAPER_LEVELS, ReliabilityCurve
 from accord.paper.claims import JudgedClaim, Trial, decided_on_mean, judged, lower, share_between
-from accord.paper.results import MeanOverSplits, Results, published_datasets
+from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -24,6 +24,7 @@ from accord.paper.study import (
     Source,
     Study,
     StudyModel,
+    published_datasets,
 )
 from accord.paper.table1 import (
     COSINE,

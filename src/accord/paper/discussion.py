@@ -12,7 +12,7 @@ from typing import Any, Literal
 from accord.datasets import info
 from accord.estimators import RECIPES
 from accord.paper.claims import JudgedClaim, judged, lower, not_far_above
-from accord.paper.results import Results, published_datasets
+from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
     LOCAL,
@@ -27,6 +27,7 @@ from accord.paper.study import (
     Source,
     Study,
     StudyModel,
+    published_datasets,
 )
 from accord.paper.tables import (
     GAUSSIAN,

@@ -14,8 +14,8 @@ from accord._files import write_whole
 from accord._wording import duration
 from accord.datasets import info
 from accord.paper.claims import RULE, JudgedClaim, counted
-from accord.paper.results import Results, published, published_datasets
-from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
+from accord.paper.results import Results
+from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source, published, published_datasets
 from accord.paper.tables import ShownNumber, formatted, markdown_table, numbers_in
 
 if TYPE_CHECKING:

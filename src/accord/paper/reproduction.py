@@ -20,18 +20,16 @@ from accord._progress import Progress, silent
 from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import JudgedClaim, counted, from_csv, to_csv
-from accord.paper.records import RecordStore
 from accord.paper.results import MeanOverSplits, Results, Written
 from accord.paper.runner import run
 from accord.paper.shift import study as shift
+from accord.paper.stacks import RecordStore, Stack, missing, records_of, stacks_of
 from accord.paper.study import Study
 from accord.paper.tables import ResultTable, numbers_in
 from accord.work import workers_of
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from accord.paper.stacks import Stack
 
 
 STUDIES: tuple[Study, ...] = tuple(
@@ -203,8 +201,6 @@ def reproduce(
         progress: Called with the share of the work that is done.
         client: A Dask client, whose workers train instead. They find the data as this process does.
     """
-    from accord.paper.stacks import missing, records_of, stacks_of  # brings torch
-
     progress = progress or silent
     chosen = _chosen(studies)
     target = Path(folder)
@@ -407,7 +403,7 @@ def _without_stale(parts: Sequence[StudyResult], folder: Path) -> dict[str, list
     return files | now
 
 
-def _run_of(study: Study, stacks: Sequence["Stack"], quick: bool) -> dict[str, Any]:
+def _run_of(study: Study, stacks: Sequence[Stack], quick: bool) -> dict[str, Any]:
     """When, how and with what a study is made."""
     codes = sorted({stack.code for stack in stacks if stack.group.study == study.name})
     return {

@@ -9,28 +9,26 @@ from typing import TYPE_CHECKING, Any
 from accord._checks import check_count
 from accord._files import write_whole
 from accord._progress import Progress, silent
-from accord.paper.records import RecordStore
+from accord.paper.stacks import RecordStore, Stack, run_stack
 from accord.work import Processes, Workers, workers_of
 
 if TYPE_CHECKING:
     from distributed import Client
 
-    from accord.paper.stacks import Stack
-
 
 _LOST = "its process was ended from outside, twice. Is there enough memory? Try fewer jobs."
 
-Work = Callable[["Stack", RecordStore], None]
+Work = Callable[[Stack, RecordStore], None]
 Arguments = tuple[Any, ...]
 
 
 def run(
-    stacks: Sequence["Stack"],
+    stacks: Sequence[Stack],
     folder: Path,
     *,
     jobs: int,
     progress: Progress = silent,
-    work: Work | None = None,
+    work: Work = run_stack,
     client: "Client | None" = None,
 ) -> dict[str, str]:
     """Run all stacks, ``jobs`` at a time, each on one thread; why some failed, by their labels.
@@ -43,10 +41,6 @@ def run(
     Ctrl-C cannot pass for the end of training.
     """
     check_count("jobs", jobs)
-    if work is None:
-        from accord.paper.stacks import run_stack  # lazy: it brings torch
-
-        work = run_stack
     left = _Ledger(stacks, progress)
     if client is not None:
         for files in left.done_by(workers_of(client), _with_records, lambda stack: (work, stack)):
@@ -70,7 +64,7 @@ class _Ledger:
     Stacks count by their estimated costs.
     """
 
-    def __init__(self, stacks: Sequence["Stack"], progress: Progress) -> None:
+    def __init__(self, stacks: Sequence[Stack], progress: Progress) -> None:
         self.waiting = list(stacks)
         self.at_work: dict[int, Stack] = {}
         self.failed: dict[str, str] = {}
@@ -79,7 +73,7 @@ class _Ledger:
         self._n_done, self._done = 0, 0.0
 
     def done_by(
-        self, workers: Workers, unit: Callable[..., Any], arguments: "Callable[[Stack], Arguments]"
+        self, workers: Workers, unit: Callable[..., Any], arguments: Callable[[Stack], Arguments]
     ) -> Iterator[Any]:
         """Hand out all that waits; what the stacks gave that ended without an error."""
         for number, value, error in workers.run(unit, self._calls(arguments)):
@@ -88,7 +82,7 @@ class _Ledger:
                 yield value
             self.close(stack, f"{type(error).__name__}: {error}" if error else "")
 
-    def _calls(self, arguments: "Callable[[Stack], Arguments]") -> Iterator[Arguments]:
+    def _calls(self, arguments: Callable[[Stack], Arguments]) -> Iterator[Arguments]:
         for number in count():
             if not self.waiting:
                 return
@@ -97,7 +91,7 @@ class _Ledger:
             self._progress(self._done / self._total, f"{self._n_done}/{self._n}  {labels}")
             yield arguments(stack)
 
-    def close(self, stack: "Stack", failure: str = "") -> None:
+    def close(self, stack: Stack, failure: str = "") -> None:
         """A stack's records are on disk, or it has failed."""
         if failure:
             self.failed[stack.label] = failure
@@ -106,7 +100,7 @@ class _Ledger:
         self._progress(self._done / self._total)
 
 
-def _with_records(work: Work, stack: "Stack") -> dict[str, bytes]:
+def _with_records(work: Work, stack: Stack) -> dict[str, bytes]:
     """A stack on another machine: its records as files."""
     with tempfile.TemporaryDirectory() as name:
         store = RecordStore(Path(name))
@@ -114,7 +108,7 @@ def _with_records(work: Work, stack: "Stack") -> dict[str, bytes]:
         return {str(path.relative_to(name)): path.read_bytes() for path in store.paths()}
 
 
-def _lost_with_pool(left: _Ledger, jobs: int, work: Work, store: RecordStore) -> list["Stack"]:
+def _lost_with_pool(left: _Ledger, jobs: int, work: Work, store: RecordStore) -> list[Stack]:
     """Run stacks until none waits or a worker dies; those that were at work then."""
     with Processes(jobs, "accord.paper.stacks") as workers:
         try:

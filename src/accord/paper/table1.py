@@ -7,7 +7,7 @@ from typing import Any, Final
 from accord.datasets import info
 from accord.estimators import RECIPES
 from accord.paper.claims import JudgedClaim, judged, lower, not_above_printed, not_lower
-from accord.paper.results import Results, printed, published_datasets
+from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
     LARGE,
@@ -23,6 +23,8 @@ from accord.paper.study import (
     StudyModel,
     bvm_ensemble,
     deep_ensembles,
+    printed,
+    published_datasets,
 )
 from accord.paper.tables import (
     COSINE_IN_WORDS,

@@ -8,7 +8,7 @@ from accord.datasets import load
 from accord.distributions import Normal
 from accord.estimators import RECIPES
 from accord.paper.claims import JudgedClaim, alike, judged, lower, share_between
-from accord.paper.results import Results, printed
+from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
     LOCAL,
@@ -23,6 +23,7 @@ from accord.paper.study import (
     Study,
     bvm_ensemble,
     deep_ensembles,
+    printed,
 )
 from accord.paper.tables import BOTH_DENSITIES, ResultTable, by_source, formatted
 

@@ -8,7 +8,7 @@ import numpy as np
 from accord.datasets import info
 from accord.estimators import RECIPES
 from accord.paper.claims import JudgedClaim, judged, lower, not_above_printed, not_far_above
-from accord.paper.results import Results, is_grey, printed, published, published_datasets
+from accord.paper.results import Results
 from accord.paper.study import (
     AS_PRINTED,
     FLOOR,
@@ -27,6 +27,10 @@ from accord.paper.study import (
     StudyModel,
     bvm_ensemble,
     deep_ensembles,
+    is_grey,
+    printed,
+    published,
+    published_datasets,
 )
 from accord.paper.tables import (
     COSINE_IN_WORDS,

@@ -8,18 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from accord.datasets import info
-from accord.paper.results import (
-    Figure,
-    MeanOverSplits,
-    PrintedTable,
-    Results,
-    Written,
-    of_first,
-    published,
-    published_datasets,
-    standard_errors_apart,
-)
-from accord.paper.study import SMOOTHED, Source
+from accord.paper.results import MeanOverSplits, Results, Written, of_first, standard_errors_apart
+from accord.paper.study import SMOOTHED, Figure, PrintedTable, Source, published, published_datasets
 
 _FAR = 2.0  # combined standard errors
 _MANY = 6  # columns beside which there is no room for the sizes of the datasets
@@ -272,6 +262,18 @@ def _decimals(number: MeanOverSplits) -> int:
     return 2 if not math.isfinite(number.value) or abs(number.value) >= 0.1 else 4
 
 
+def entry(
+    results: Results,
+    dataset: str,
+    measure: str,
+    source: Source,
+    table: PrintedTable | None = None,
+) -> Entry:
+    """Our number, beside what a published table prints of that method."""
+    figure = published(table, dataset, measure, source.method) if table else None
+    return Entry(dataset, measure, source, results.estimate(dataset, source, measure), figure)
+
+
 def ours(
     heading: str,
     results: Results,
@@ -280,20 +282,8 @@ def ours(
     source: Source,
 ) -> ResultColumn:
     """Ours, one number per dataset of a published table, beside what it prints of that method."""
-    return ResultColumn(
-        heading,
-        tuple(
-            Entry(
-                d,
-                measure,
-                source,
-                results.estimate(d, source, measure),
-                published(table, d, measure, source.method),
-            )
-            for d in published_datasets(table)
-        ),
-        beside=True,
-    )
+    entries = (entry(results, d, measure, source, table) for d in published_datasets(table))
+    return ResultColumn(heading, tuple(entries), beside=True)
 
 
 def deep_and_bvm(
@@ -367,16 +357,7 @@ def by_source(
     """A table of one dataset with a row per method and a column per measure."""
     columns = []
     for measure, heading in _MEASURES.items():
-        entries = [
-            Entry(
-                dataset,
-                measure,
-                source,
-                results.estimate(dataset, source, measure),
-                published(table, dataset, measure, source.method) if table else None,
-            )
-            for source in rows.values()
-        ]
+        entries = [entry(results, dataset, measure, source, table) for source in rows.values()]
         is_score = measure in _SCORES
         columns.append(ResultColumn(heading, tuple(entries), table is not None, is_score))
     names = tuple(rows)

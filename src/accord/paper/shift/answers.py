@@ -20,10 +20,9 @@ from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics import coverage, crps, interval_score, interval_width, nll
 from accord.paper import sets
-from accord.paper.results import published_datasets
 from accord.paper.sets import Fold
 from accord.paper.shift.methods import ACCORD, EFFORT, predictions
-from accord.paper.study import Answer
+from accord.paper.study import Answer, published_datasets
 from accord.portfolio import PortfolioRegressor
 from accord.splits import (
     Split,
