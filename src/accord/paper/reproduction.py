@@ -17,6 +17,7 @@ from accord import __version__
 from accord._code import LIBRARIES
 from accord._files import write_whole
 from accord._progress import Progress, silent
+from accord._wording import count
 from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import JudgedClaim, counted, from_csv, to_csv
@@ -215,7 +216,7 @@ def reproduce(
     for dataset in dict.fromkeys(stack.dataset for stack in left if stack.dataset in names()):
         load(dataset)  # fetched once, here, where a missing file stops everything with one error
     before = f", {len(stacks) - len(left)} done before" if len(left) < len(stacks) else ""
-    progress(0.0, f"{len(left)} stacks of networks to train{before}, {workers} at a time")
+    progress(0.0, f"{count(len(left), 'stack')} of networks to train{before}, {workers} at a time")
     failed = run(left, store.folder, jobs=workers, progress=progress, client=client)
     for label, reason in failed.items():
         warnings.warn(f"{label} failed: {reason}", stacklevel=2)
