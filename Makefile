@@ -7,7 +7,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check
 .PHONY: demo test docs results format clean
 
 # One stamp per set of dependencies: reinstalled only when the project's metadata changes.
-$(VENV)/.installed: pyproject.toml constraints.txt src/accord/_version.py
+$(VENV)/.installed: pyproject.toml constraints.txt src/accord/__init__.py
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) install --quiet --constraint constraints.txt --editable .
 	touch $@

@@ -23,9 +23,9 @@ from accord._types import Floats
 from accord.estimators import target_knowledge
 from accord.portfolio.blend import Member, Prediction, blended, greedy_weights
 from accord.portfolio.crossfit import TrainingTable, try_recipe
+from accord.portfolio.encoding import TargetScale
 from accord.portfolio.folds import held_out_parts
 from accord.portfolio.recipes import recipes_for
-from accord.portfolio.targets import TargetScale
 from portfolio import SETS, split_rows, table
 
 MOST_JUDGES = 1_000

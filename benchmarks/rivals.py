@@ -25,7 +25,7 @@ from accord.estimators import (
     PBPRegressor,
     fit_together,
 )
-from accord.paper import MeanOverSplits, figure, standard_errors_apart
+from accord.paper import MeanOverSplits, published, standard_errors_apart
 from accord.splits import standard_splits
 
 SETS = ("boston", "concrete", "energy", "wine", "yacht")
@@ -132,7 +132,7 @@ def beside(record: dict[str, Any], dataset: str, method: str, measure: str) -> I
     ours = MeanOverSplits.over(record[measure])
     yield f"{ours.value:.3f} ± {ours.error:.3f}"
     column, _ = METHODS[method]
-    printed = None if column is None else figure("table1", dataset, measure, column)
+    printed = None if column is None else published("table1", dataset, measure, column)
     if printed is None:
         yield from ("–", "–")
         return

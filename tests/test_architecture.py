@@ -20,7 +20,6 @@ import accord
 
 LAYERS: tuple[tuple[str, ...], ...] = (
     (
-        "_version",
         "_types",
         "_checks",
         "_code",
@@ -37,7 +36,6 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "estimators",
         "calibration",
         "trust",
-        "explanation",
         "portfolio",
         "persistence",
         "tabular",

@@ -32,14 +32,18 @@ def test_how_results_are_shown_does_not_count() -> None:
 def test_a_change_far_below_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = _reachable("accord.datasets")
     before = code_digest("accord.datasets")
-    toys = tmp_path / "toys.py"
-    monkeypatch.setattr(module, "_reachable", lambda root: {**real, "accord.datasets.toys": toys})
-    toys.write_text(
-        real["accord.datasets.toys"].read_text().replace("noise: float = 3.0", "noise: float = 2.0")
+    changed_file = tmp_path / "loading.py"
+    monkeypatch.setattr(
+        module, "_reachable", lambda root: {**real, "accord.datasets.loading": changed_file}
+    )
+    changed_file.write_text(
+        real["accord.datasets.loading"]
+        .read_text()
+        .replace("noise: float = 3.0", "noise: float = 2.0")
     )
     code_digest.cache_clear()
     changed = code_digest("accord.datasets")
-    toys.write_text("# a comment more\n" + real["accord.datasets.toys"].read_text())
+    changed_file.write_text("# a comment more\n" + real["accord.datasets.loading"].read_text())
     code_digest.cache_clear()
     commented = code_digest("accord.datasets")
     code_digest.cache_clear()

@@ -193,11 +193,11 @@ def test_dropout_grid_is_chosen_on_held_out_rows(fitted) -> None:
 
 
 def test_dropout_does_not_depend_on_how_steps_are_grouped(monkeypatch) -> None:
-    from accord.training import rows
+    from accord.training import tasks
 
     settings = {"dropout_rate": 0.2, "precision": 5.0, "epochs": 3, "random_state": 0}
     many_at_once = MCDropoutRegressor(**settings).fit(*wave())
-    monkeypatch.setattr(rows, "_GATHER_BYTES", 1)
+    monkeypatch.setattr(tasks, "_GATHER_BYTES", 1)
     one_at_a_time = MCDropoutRegressor(**settings).fit(*wave())
     np.testing.assert_array_equal(one_at_a_time.predict(INSIDE), many_at_once.predict(INSIDE))
 

@@ -8,12 +8,11 @@ from export_running import answers
 from accord.distributions import Normal, RankCalibrated
 from accord.export import Graph, content, state
 from accord.portfolio.boosting import BoostingModel
-from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.encoding import FeatureEncoding, ScaledRows
 from accord.portfolio.gaussian_process import GaussianProcessModel
 from accord.portfolio.graph import _ranked
 from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, RidgeRecipe
 from accord.portfolio.ridge import RidgeModel
-from accord.portfolio.targets import ScaledRows
 from accord.tables import (
     TableEncoder,
     TableInputs,

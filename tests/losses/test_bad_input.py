@@ -8,25 +8,19 @@ import torch
 from accord.agreement import Inside, MeanAbsoluteErrorAtMost
 from accord.losses import (
     AgreementLoss,
-    BetaNLLLoss,
     BVMLoss,
     GaussianNLLLoss,
-    LaplaceNLLLoss,
-    MSELoss,
 )
 
 ONES = torch.ones(3)
 LOSSES = [
     BVMLoss(0.1),
     GaussianNLLLoss(),
-    LaplaceNLLLoss(),
-    BetaNLLLoss(),
+    GaussianNLLLoss(beta=0.5),
     AgreementLoss(Inside(0, 1)),
 ]
 losses = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
-every_loss = pytest.mark.parametrize(
-    "loss", [*LOSSES, MSELoss()], ids=lambda loss: type(loss).__name__
-)
+every_loss = pytest.mark.parametrize("loss", LOSSES, ids=lambda loss: type(loss).__name__)
 
 
 @every_loss
@@ -115,7 +109,7 @@ def test_choices() -> None:
     with pytest.raises(ValueError, match="df must be above 2 for the variance to exist, got 2"):
         BVMLoss(0.1, family="student-t", df=2)
     with pytest.raises(ValueError, match="beta must lie between 0 and 1, got 2"):
-        BetaNLLLoss(beta=2)
+        GaussianNLLLoss(beta=2)
     with pytest.raises(ValueError, match="eps must be non-negative"):
         GaussianNLLLoss(eps=-1)
     with pytest.raises(TypeError, match="a rule for single rows"):

@@ -5,10 +5,9 @@ from collections.abc import Callable
 import numpy as np
 
 from accord.paper import STUDIES
-from accord.paper.records import Cell, Record
 from accord.paper.results import Results
 from accord.paper.sets import TOY_GRID
-from accord.paper.stacks import cells_of, stacks_of
+from accord.paper.stacks import Cell, Record, cells_of, stacks_of
 
 Level = Callable[[Cell], float]
 LEVELS = np.arange(1, 10) / 10

@@ -13,7 +13,6 @@ from accord.paper import (
     calibration,
     discussion,
     expansion,
-    published,
     table1,
     table2,
     table3,
@@ -29,9 +28,9 @@ from accord.paper.claims import (
     share_between,
     to_csv,
 )
-from accord.paper.records import Cell
 from accord.paper.results import MeanOverSplits, Results
-from accord.paper.study import AS_PRINTED, Source
+from accord.paper.stacks import Cell
+from accord.paper.study import AS_PRINTED, Source, published, published_datasets
 
 
 def found(study: Study, results: Results, words: str, predictive: str) -> JudgedClaim:
@@ -64,7 +63,7 @@ class TestDecided:
 def trials(won: int, lost: int, undecided: int, absent: int) -> list[Trial]:
     outcomes: list[Outcome] = ["holds"] * won
     outcomes += ["does not hold"] * lost + ["undecided"] * undecided + ["not run"] * absent
-    return [Trial(d, o, "x") for d, o in zip(published.datasets("table1"), outcomes, strict=True)]
+    return [Trial(d, o, "x") for d, o in zip(published_datasets("table1"), outcomes, strict=True)]
 
 
 @pytest.mark.parametrize(
@@ -285,7 +284,7 @@ class TestInDistribution:
     def test_local_within_two_combined_errors_of_the_published(self) -> None:
         def at(offset: float) -> str:
             def nll(cell: Cell) -> float:
-                printed = published.figure("table1", cell.dataset, "nll", "Deep Ensembles")
+                printed = published("table1", cell.dataset, "nll", "Deep Ensembles")
                 return 0.0 if printed is None else printed.value + offset * (printed.error or 0)
 
             verdict = found(table1.STUDY, invented(nll), "published Deep", "local, cosine")

@@ -9,9 +9,9 @@ from invented import invented
 from accord.paper import STUDIES, claim_grid, claim_groups, group_sentences, study_named
 from accord.paper.claims import JudgedClaim
 from accord.paper.page import END, START, markdown_page, results_table, update_readme
-from accord.paper.records import Cell
 from accord.paper.reproduction import Reproduction, StudyResult
 from accord.paper.results import Results
+from accord.paper.stacks import Cell
 
 
 @pytest.fixture

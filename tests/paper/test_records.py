@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from accord.paper.records import (
+from accord.paper.stacks import (
     Cell,
     Record,
     RecordStore,
@@ -125,7 +125,7 @@ def test_killed_writer_leaves_whole_records_only(tmp_path: Path) -> None:
     """A process that writes without end is killed; whatever has a record's name is complete."""
     program = f"""
 from pathlib import Path
-from accord.paper.records import Cell, Record, RecordStore
+from accord.paper.stacks import Cell, Record, RecordStore
 from accord.paper.study import Source
 store = RecordStore(Path({str(tmp_path)!r}))
 print("ready", flush=True)

@@ -1,40 +1,24 @@
 """The whole way, on the studies that need no data: run, write, run again for nothing."""
 
 import json
+import re
 import shutil
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
 from accord.paper import lay_out, reproduce, reproduction
 from accord.paper.reproduction import Reproduction
-from accord.paper.runner import TerminalProgress
-from accord.paper.stacks import Stack
-from accord.paper.table3 import GROUPS
 
 
-@dataclass
 class Heard:
-    """A listener that remembers."""
+    """A progress that remembers what is done."""
 
-    to_do: list[int] = field(default_factory=list)
-    done: list[str] = field(default_factory=list)
-    messages: list[str] = field(default_factory=list)
+    def __init__(self) -> None:
+        self.words: list[str] = []
 
-    def planned(self, stacks: list[Stack], *, done: int, jobs: int) -> None:
-        self.to_do.append(len(stacks))
-
-    def started(self, stack: Stack) -> None: ...
-
-    def finished(self, stack: Stack, *, seconds: float, networks: int) -> None:
-        self.done.append(stack.label)
-
-    def failed(self, stack: Stack, reason: str) -> None:
-        raise AssertionError(reason)
-
-    def said(self, message: str) -> None:
-        self.messages.append(message)
+    def __call__(self, share: float, what: str = "") -> None:
+        self.words += [what] if what else []
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +67,8 @@ def test_page_holds_claims_tables_and_figures(outcome: Reproduction, folder: Pat
 
 def test_second_run_has_nothing_to_do(outcome: Reproduction, folder: Path) -> None:
     heard = Heard()
-    again = reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)
-    assert heard.to_do == [0]
+    again = reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, progress=heard)
+    assert heard.words == ["0 stacks of networks to train, 3 done before, 1 at a time"]
     assert [table.to_csv() for table in again.tables] == [t.to_csv() for t in outcome.tables]
 
 
@@ -92,8 +76,8 @@ def test_lost_records_are_made_again(outcome: Reproduction, folder: Path) -> Non
     victim = next((folder / "records" / "expansion").rglob("*.json"))
     victim.unlink()
     heard = Heard()
-    reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)
-    assert heard.done == ["expansion · cubic · formula · split 0"]
+    reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, progress=heard)
+    assert heard.words[1:] == ["0/1  expansion · cubic · formula · split 0"]
 
 
 def test_a_malformed_record_is_named_and_made_again(outcome: Reproduction, folder: Path) -> None:
@@ -101,9 +85,9 @@ def test_a_malformed_record_is_named_and_made_again(outcome: Reproduction, folde
     whole = json.loads(victim.read_text())["record"]["measures"]
     victim.write_text('{"key": null, "record": {"measures": 3}}')
     heard = Heard()
-    reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, listener=heard)
-    assert len(heard.done) == 1
-    assert any(victim.name in message for message in heard.messages)
+    with pytest.warns(UserWarning, match=re.escape(victim.name)):
+        reproduce(["figure1", "expansion"], folder=folder, quick=True, jobs=1, progress=heard)
+    assert len(heard.words[1:]) == 1
     assert json.loads(victim.read_text())["record"]["measures"] == whole
 
 
@@ -206,20 +190,5 @@ def test_missing_data_are_said_before_anything_runs(
     monkeypatch.setattr(reproduction, "load", absent)
     heard = Heard()
     with pytest.raises(FileNotFoundError, match="google must be on disk"):
-        reproduce(["table2"], folder=tmp_path, quick=True, listener=heard)
-    assert heard.to_do == []
-
-
-def test_progress_tells_the_time_left(capsys: pytest.CaptureFixture[str]) -> None:
-    stack = Stack(GROUPS[0], "boston", (0, 1), "code")
-    other = Stack(GROUPS[0], "wine", (0, 1), "code")
-    with TerminalProgress() as progress:
-        progress.planned([stack, other], done=3, jobs=2)
-        progress.started(stack)
-        progress.finished(stack, seconds=3000.0, networks=30)
-        progress.failed(other, "ValueError: no")
-    shown = capsys.readouterr().err
-    assert "2 stacks of networks to train, 3 done before, 2 at a time." in shown
-    assert "[1/2] table3 · boston · ensembles · splits 0–1: 30 networks in 50 min, about" in shown
-    assert "min left" in shown
-    assert "table3 · wine · ensembles · splits 0–1 failed: ValueError: no" in shown
+        reproduce(["table2"], folder=tmp_path, quick=True, progress=heard)
+    assert heard.words == []

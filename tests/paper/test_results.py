@@ -5,13 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from accord.paper.published import Figure
-from accord.paper.results import (
-    MeanOverSplits,
-    jackknife,
-    paired_difference,
-    standard_errors_apart,
-)
+from accord.datasets import info
+from accord.paper.results import MeanOverSplits, jackknife, paired_difference, standard_errors_apart
+from accord.paper.study import Figure, is_grey, printed, published, published_datasets
 
 
 def test_standard_error_by_simulation() -> None:
@@ -75,3 +71,33 @@ class TestJackknife:
         gap = jackknife(0.3 + noise + np.zeros((20, 9)), "mean", minus=0.2 + noise + np.zeros(9))
         assert gap.value == pytest.approx(0.1)
         assert gap.error == pytest.approx(0.0, abs=1e-12)
+
+
+def test_figures_that_the_text_repeats() -> None:
+    assert published("table1", "energy", "nll", "BVM") == Figure(1.67, 0.13, 2)
+    assert published("table1", "energy", "nll", "Deep Ensembles") == Figure(1.38, 0.22, 2)
+    assert published("table2", "google", "nll", "BVM eps=0.1") == Figure(5.13, None, 2, single=True)
+    assert published("calibration", "energy", "ece", "BVM") == Figure(0.0142, None, 4)
+
+
+def test_shifts_have_no_method() -> None:
+    assert published("table3", "yacht", "mean_shift") == Figure(0.26, None, 2, single=True)
+
+
+def test_what_is_not_printed_is_none() -> None:
+    assert published("table3", "boston", "nll", "PBP") is None
+    assert published("table1", "google", "nll", "BVM") is None
+    with pytest.raises(KeyError, match="table3 prints no nll of PBP on boston"):
+        printed("table3", "boston", "nll", "PBP")
+
+
+@pytest.mark.parametrize("table", ["table1", "table3", "calibration"])
+def test_rows_are_the_nine_sets(table: str) -> None:
+    rows = published_datasets(table)  # type: ignore[arg-type]
+    assert len(rows) == 9
+    assert all(info(name).name == name for name in rows)
+
+
+def test_grey_rows() -> None:
+    white = {name for name in published_datasets("table3") if not is_grey(name)}
+    assert white == {"naval", "power", "protein"}

@@ -6,105 +6,96 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
 
-from accord.paper.records import Record, RecordStore
 from accord.paper.runner import run
-from accord.paper.stacks import Outcome, Stack, cells_of
+from accord.paper.stacks import Record, RecordStore, Stack, cells_of
 from accord.paper.study import Group, Protocol, StudyModel
 
 DATASETS = ("boston", "wine", "yacht", "energy")
 PROTOCOL = Protocol("standard", DATASETS, splits=2, quick_splits=1)
 GROUP = Group("made-up", "g", PROTOCOL, (StudyModel("M", "r", "", {}),))
 STACKS = [Stack(GROUP, dataset, (0, 1), "code") for dataset in DATASETS]
+WINE = STACKS[1].label
 
 
-def records_of(stack: Stack, store: RecordStore) -> Outcome:
+def records_of(stack: Stack, store: RecordStore) -> None:
     for _, _, cell in cells_of(stack):
         store.put(cell, Record(cell.source, stack.dataset, cell.split, {"nll": 1.0}))
-    return Outcome(1.0, 2)
 
 
-def wine_is_off(stack: Stack, store: RecordStore) -> Outcome:
+def wine_is_off(stack: Stack, store: RecordStore) -> None:
     if stack.dataset == "wine":
         raise ValueError("corked")
-    return records_of(stack, store)
+    records_of(stack, store)
 
 
-def killed_once(stack: Stack, store: RecordStore) -> Outcome:
+def killed_once(stack: Stack, store: RecordStore) -> None:
     marker = store.folder / "killed"
     if stack.dataset == "wine" and not marker.exists():
         store.folder.mkdir(parents=True, exist_ok=True)
         marker.touch()
         os.kill(os.getpid(), signal.SIGKILL)
-    return records_of(stack, store)
+    records_of(stack, store)
 
 
-def killed_always(stack: Stack, store: RecordStore) -> Outcome:
+def killed_always(stack: Stack, store: RecordStore) -> None:
     if stack.dataset == "wine":
         os.kill(os.getpid(), signal.SIGKILL)
-    return records_of(stack, store)
+    records_of(stack, store)
 
 
-@dataclass
-class Heard:
-    """A listener that remembers."""
-
-    done: list[str] = field(default_factory=list)
-    failures: dict[str, str] = field(default_factory=dict)
-
-    def planned(self, stacks: list[Stack], *, done: int, jobs: int) -> None: ...
-
-    def started(self, stack: Stack) -> None: ...
-
-    def finished(self, stack: Stack, *, seconds: float, networks: int) -> None:
-        self.done.append(stack.dataset)
-
-    def failed(self, stack: Stack, reason: str) -> None:
-        self.failures[stack.dataset] = reason
-
-    def said(self, message: str) -> None: ...
+def run_with(work: Callable[[Stack, RecordStore], None], folder: Path, jobs: int) -> dict[str, str]:
+    return run(STACKS, folder, jobs=jobs, work=work)
 
 
-def run_with(
-    work: Callable[[Stack, RecordStore], Outcome], folder: Path, jobs: int
-) -> tuple[Heard, list[Stack]]:
-    heard = Heard()
-    return heard, run(STACKS, folder, jobs=jobs, listener=heard, work=work)
+def recorded(folder: Path) -> list[str]:
+    """Datasets whose records are all there."""
+    store = RecordStore(folder)
+    whole = [stack for stack in STACKS if all(store.get(cell) for *_, cell in cells_of(stack))]
+    return sorted(stack.dataset for stack in whole)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_every_stack_is_run_and_recorded(jobs: int, tmp_path: Path) -> None:
-    heard, failed = run_with(records_of, tmp_path, jobs)
-    assert not failed
-    assert sorted(heard.done) == sorted(DATASETS)
-    store = RecordStore(tmp_path)
-    assert all(store.get(cell) for stack in STACKS for _, _, cell in cells_of(stack))
+    assert run_with(records_of, tmp_path, jobs) == {}
+    assert recorded(tmp_path) == sorted(DATASETS)
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_one_failure_does_not_stop_the_others(jobs: int, tmp_path: Path) -> None:
-    heard, failed = run_with(wine_is_off, tmp_path, jobs)
-    assert [stack.dataset for stack in failed] == ["wine"]
-    assert heard.failures == {"wine": "ValueError: corked"}
-    assert len(heard.done) == 3
+    assert run_with(wine_is_off, tmp_path, jobs) == {WINE: "ValueError: corked"}
+    assert recorded(tmp_path) == ["boston", "energy", "yacht"]
 
 
 def test_a_lost_worker_is_replaced_and_its_stack_tried_again(tmp_path: Path) -> None:
-    heard, failed = run_with(killed_once, tmp_path, 2)
-    assert not failed
-    assert sorted(heard.done) == sorted(DATASETS)
+    assert run_with(killed_once, tmp_path, 2) == {}
+    assert recorded(tmp_path) == sorted(DATASETS)
 
 
 def test_a_stack_that_always_loses_its_worker_is_reported(tmp_path: Path) -> None:
-    heard, failed = run_with(killed_always, tmp_path, 2)
-    assert "wine" in heard.failures
-    assert "enough memory" in heard.failures["wine"]
-    assert [stack.dataset for stack in failed] == ["wine"]
-    assert sorted(heard.done) == ["boston", "energy", "yacht"]
+    failed = run_with(killed_always, tmp_path, 2)
+    assert list(failed) == [WINE]
+    assert "enough memory" in failed[WINE]
+    assert recorded(tmp_path) == ["boston", "energy", "yacht"]
+
+
+def test_it_says_how_far_it_is(tmp_path: Path) -> None:
+    seen: list[tuple[float, str]] = []
+    run(
+        STACKS,
+        tmp_path,
+        jobs=1,
+        work=records_of,
+        progress=lambda share, what="": seen.append((share, what)),
+    )
+    shares, words = zip(*seen, strict=True)
+    assert list(shares) == sorted(shares)
+    assert shares[0] == 0
+    assert shares[-1] == pytest.approx(1.0)
+    assert f"1/4  {WINE}" in words
 
 
 def test_no_jobs_is_refused(tmp_path: Path) -> None:
@@ -124,11 +115,12 @@ from accord.paper.runner import run
 def slow(stack, store):
     (store.folder / (stack.dataset + ".pid")).write_text(str(__import__("os").getpid()))
     if stack.dataset in ("boston", "wine"):
-        return t.records_of(stack, store)
+        t.records_of(stack, store)
+        return
     time.sleep(120)
 
 if __name__ == "__main__":
-    run(t.STACKS, Path({folder!r}), jobs=2, listener=t.Heard(), work=slow)
+    run(t.STACKS, Path({folder!r}), jobs=2, work=slow)
 """
 
 
@@ -160,9 +152,7 @@ def test_stopped_run_leaves_no_process_and_whole_records(
     finally:
         process.kill()
         process.wait()
-    store = RecordStore(tmp_path)
-    done = {stack.dataset: all(store.get(c) for *_, c in cells_of(stack)) for stack in STACKS}
-    assert done == {"boston": True, "wine": True, "yacht": False, "energy": False}
+    assert recorded(tmp_path) == ["boston", "wine"]
 
 
 def started_workers(folder: Path) -> list[int]:

@@ -13,7 +13,6 @@ from accord.estimators import RECIPES, BVMRegressor
 from accord.paper import sets, study_named
 from accord.paper.claims import JudgedClaim
 from accord.paper.page import group_sentences, markdown_page
-from accord.paper.records import Record
 from accord.paper.reproduction import Reproduction, StudyResult
 from accord.paper.results import Results
 from accord.paper.sets import Fold
@@ -30,7 +29,7 @@ from accord.paper.shift.answers import (
 )
 from accord.paper.shift.methods import last_layer, posterior_variance, prior_precision
 from accord.paper.shift.verdicts import compared
-from accord.paper.stacks import cells_of, stacks_of
+from accord.paper.stacks import Record, cells_of, stacks_of
 
 
 @pytest.fixture

@@ -10,10 +10,19 @@ import pytest
 from accord.datasets import load
 from accord.paper import Study
 from accord.paper.expansion import expansion, loss, population_std
-from accord.paper.records import Cell, Record, RecordStore
 from accord.paper.results import Results
 from accord.paper.sets import TOY_GRID, folds, target_shift
-from accord.paper.stacks import Stack, cells_of, missing, records_of, run_stack, stacks_of
+from accord.paper.stacks import (
+    Cell,
+    Record,
+    RecordStore,
+    Stack,
+    cells_of,
+    missing,
+    records_of,
+    run_stack,
+    stacks_of,
+)
 from accord.paper.study import AS_PRINTED, SMOOTHED, Group, Predictive, Protocol, Source, StudyModel
 from accord.splits import standard_splits
 

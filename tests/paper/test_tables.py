@@ -9,10 +9,9 @@ import pytest
 from invented import invented
 
 from accord.paper import STUDIES, study_named, table1, table3
-from accord.paper.published import Figure
-from accord.paper.records import Cell
 from accord.paper.results import MeanOverSplits, Results
-from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
+from accord.paper.stacks import Cell
+from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Figure, Source
 from accord.paper.tables import ResultTable, formatted
 
 

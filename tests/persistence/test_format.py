@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 import accord
-from accord.persistence import FORMAT, ModelFileError, types
+from accord.persistence import FORMAT, ModelFileError, encoding
 from accord.portfolio import regressor
 from accord.portfolio.recipes import (
     BoostingRecipe,
@@ -81,7 +81,7 @@ def parts_of(value: Any, found: dict[str, set[str]]) -> None:
         for item in value:
             parts_of(item, found)
     elif isinstance(value, dict):
-        if value.get("is") == "object" and types.TYPES[value["type"]].startswith("accord"):
+        if value.get("is") == "object" and encoding.TYPES[value["type"]].startswith("accord"):
             found.setdefault(value["type"], set()).update(value["state"])
         for key, item in value.items():
             if key in ("_schema", "_card", "cells"):

@@ -32,7 +32,7 @@ from accord.agreement import (
     WithinRelative,
 )
 from accord.persistence import ModelFileError, read_metadata, read_version, save
-from accord.persistence import types as registry
+from accord.persistence import encoding as registry
 
 Data = tuple[NDArray[np.float64], NDArray[np.float64]]
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import accord
-from accord.persistence import types as registry
+from accord.persistence import encoding as registry
 from accord.portfolio import PortfolioRegressor, regressor
 from accord.portfolio.recipes import (
     BoostingRecipe,

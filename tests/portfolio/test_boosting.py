@@ -6,9 +6,8 @@ from sklearn.ensemble import HistGradientBoostingRegressor
 from sklearn.ensemble._hist_gradient_boosting import binning
 
 from accord.portfolio.boosting import BoostingModel, Trees, _booster
-from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.encoding import FeatureEncoding, ScaledRows
 from accord.portfolio.recipes import BoostingRecipe
-from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
 X = np.column_stack(

@@ -9,13 +9,13 @@ from sklearn.gaussian_process.kernels import ConstantKernel, Matern
 
 from accord._types import Floats
 from accord.persistence import load, save
+from accord.portfolio.encoding import ScaledRows
 from accord.portfolio.gaussian_process import (
     GaussianProcess,
     GaussianProcessModel,
     negative_log_evidence,
 )
 from accord.portfolio.recipes import GaussianProcessRecipe
-from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
 X, NEW = RNG.normal(size=(60, 3)), 2 * RNG.normal(size=(25, 3))

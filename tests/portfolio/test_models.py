@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from accord.portfolio.crossfit import TrainingTable, out_of_fold, try_recipe
+from accord.portfolio.encoding import ScaledRows
 from accord.portfolio.folds import Part, random_parts
 from accord.portfolio.models import Model, hash_seed, model_for
 from accord.portfolio.recipes import (
@@ -17,7 +18,6 @@ from accord.portfolio.recipes import (
     RidgeRecipe,
     recipes_for,
 )
-from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(160, 2))

@@ -5,11 +5,10 @@ import pytest
 from sklearn.linear_model import BayesianRidge
 
 from accord.portfolio import PortfolioRegressor
-from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.encoding import FeatureEncoding, ScaledRows
 from accord.portfolio.models import model_for
 from accord.portfolio.recipes import RidgeRecipe, recipes_for
 from accord.portfolio.ridge import Line, RidgeModel
-from accord.portfolio.targets import ScaledRows
 
 RNG = np.random.default_rng(0)
 NEW = RNG.normal(size=(40, 30))

@@ -159,10 +159,10 @@ def test_names_are_neither_formulas_nor_templates(houses: pd.DataFrame, name: st
     frame = pd.DataFrame({name: rng.normal(size=40), "m": 1.0, "s": 1.0})
     result = validate_predictions(frame, truth=name, mean="m", std="s", rule="within 1")
     assert "49" not in plain("{{7*7}}")
-    from accord.report import figures
+    from accord.report import page as pages
 
     assert result.found is not None
-    svg = figures.intervals(result.found, target=name, wide=False)
+    svg = pages.intervals(result.found, target=name, wide=False)
     assert svg.startswith('<div class="plot"')
     assert svg.count("<svg") == 1
 
@@ -264,11 +264,11 @@ def test_a_small_table_has_a_report(houses: pd.DataFrame) -> None:
 
 
 def test_infinite_intervals_can_be_drawn(fitted: FitResult) -> None:
-    from accord.report import figures
+    from accord.report import page as pages
     from accord.report.fit import dependence_figures, level_panel
 
     endless = replace(fitted.held_out, upper=np.full(len(fitted.held_out), np.inf))
-    assert "nan" not in figures.intervals(endless, target="price", wide=True).lower()
+    assert "nan" not in pages.intervals(endless, target="price", wide=True).lower()
     usual, unusual = fitted.curves
     last = np.where(usual.stated == 0.99, np.inf, usual.width)
     curves = tuple(
@@ -308,11 +308,11 @@ def test_a_page_says_reliable_and_useful_or_not(fitted: FitResult) -> None:
 
 
 def test_a_heavy_tail_does_not_hide_the_rest(fitted: FitResult) -> None:
-    from accord.report import figures
+    from accord.report import page as pages
 
     y = fitted.held_out.y.copy()
     y[np.argsort(fitted.held_out.mean)[0]] = 1e9
-    svg = figures.intervals(replace(fitted.held_out, y=y), target="price", wide=True)
+    svg = pages.intervals(replace(fitted.held_out, y=y), target="price", wide=True)
     assert "1 observed value lies beyond this axis" in svg
     ticks = re.findall(r"<text[^>]*>([^<]*)</text>", svg)
     assert ticks
@@ -320,15 +320,15 @@ def test_a_heavy_tail_does_not_hide_the_rest(fitted: FitResult) -> None:
 
 
 def test_magnitudes_get_a_logarithmic_axis(fitted: FitResult) -> None:
-    from accord.report import figures
+    from accord.report import page as pages
 
     found = fitted.held_out
     skewed = np.exp(np.linspace(0, 12, len(found)))
     tall = replace(found, y=skewed, mean=skewed, lower=skewed / 2, upper=2 * skewed)
-    svg = figures.intervals(tall, target="price", wide=True)
+    svg = pages.intervals(tall, target="price", wide=True)
     assert "price, logarithmic" in svg
     assert "100,000" in svg
-    assert "logarithmic" not in figures.intervals(found, target="price", wide=True)
+    assert "logarithmic" not in pages.intervals(found, target="price", wide=True)
 
 
 def test_bars_of_effects_share_one_scale(fitted: FitResult) -> None:

@@ -6,7 +6,7 @@ import torch
 
 from accord.agreement import ShareWithin
 from accord.distributions import Mixture, Normal, Smoothed
-from accord.losses import BetaNLLLoss, BVMLoss, DatasetAgreementLoss, GaussianNLLLoss
+from accord.losses import BVMLoss, DatasetAgreementLoss, GaussianNLLLoss
 from accord.training import (
     AgreementObjective,
     ByAutograd,
@@ -64,7 +64,7 @@ def test_beta_nll():
 
     def loss(raw):
         mean, variance = heads(raw)
-        return BetaNLLLoss(beta=0.5, reduction="none")(mean, target, variance)
+        return GaussianNLLLoss(beta=0.5, reduction="none")(mean, target, variance)
 
     _, grad = by_autograd(loss, raw, weight)
     objective = GaussianLikelihood(heads, beta=0.5)

@@ -20,7 +20,7 @@ from accord.training import (
     train,
     train_on_stream,
 )
-from accord.training.rows import StreamedRows
+from accord.training.tasks import StreamedRows
 
 ARCHITECTURE = Architecture(3, (8,), 2)
 OBJECTIVE = GaussianLikelihood(Heads("identity", "softplus"))
@@ -113,7 +113,7 @@ def test_batches_are_of_about_equal_size_and_hold_each_row_once(n: int) -> None:
 def test_steps_that_are_cut_ahead_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     settings = replace(SETTINGS, batch_size=8)
     whole = train_on_stream(TASKS, changing, ARCHITECTURE, OBJECTIVE, settings)
-    monkeypatch.setattr("accord.training.rows._GATHER_BYTES", 1)  # one step at a time
+    monkeypatch.setattr("accord.training.tasks._GATHER_BYTES", 1)  # one step at a time
     assert same(whole, train_on_stream(TASKS, changing, ARCHITECTURE, OBJECTIVE, settings))
 
 

@@ -20,7 +20,7 @@ from accord.training import (
     train,
 )
 from accord.training.loop import Loop
-from accord.training.rows import StackedRows
+from accord.training.tasks import StackedRows
 from accord.training.train import _without_diverged
 
 ARCHITECTURE = Architecture(3, (8,), 2)
@@ -99,7 +99,7 @@ def test_dropout_has_a_stream_per_member():
 def test_batches_gathered_ahead_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     architecture = Architecture(3, (8,), 2, dropout=0.3, input_dropout=True)
     (ahead,) = train([make_task()], architecture, OBJECTIVE, SETTINGS)
-    monkeypatch.setattr("accord.training.rows._GATHER_BYTES", 1)  # one step at a time
+    monkeypatch.setattr("accord.training.tasks._GATHER_BYTES", 1)  # one step at a time
     (singly,) = train([make_task()], architecture, OBJECTIVE, SETTINGS)
     for one, other in zip(ahead.parameters, singly.parameters, strict=True):
         np.testing.assert_array_equal(one, other)

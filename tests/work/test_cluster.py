@@ -14,9 +14,8 @@ import pandas as pd
 import pytest
 
 from accord._files import OptionError
-from accord.paper.records import Record, RecordStore
-from accord.paper.runner import Silent, run
-from accord.paper.stacks import Outcome, Stack, cells_of
+from accord.paper.runner import run
+from accord.paper.stacks import Record, RecordStore, Stack, cells_of
 from accord.paper.study import Group, Protocol, StudyModel
 from accord.portfolio import PortfolioRegressor
 from accord.work import Checkpoint, Here, LostSchedulerError, carry_out, connected, workers_of
@@ -192,18 +191,17 @@ def test_a_study_brings_its_records_home(client: Any, tmp_path: Path) -> None:
     protocol = Protocol("standard", ("boston", "wine"), splits=2, quick_splits=1)
     group = Group("made-up", "g", protocol, (StudyModel("M", "r", "", {}),))
     stacks = [Stack(group, dataset, (0, 1), "code") for dataset in ("boston", "wine")]
-    failed = run(stacks, tmp_path, jobs=1, listener=Silent(), work=_recorded, client=client)
-    assert [stack.dataset for stack in failed] == ["wine"]
+    failed = run(stacks, tmp_path, jobs=1, work=_recorded, client=client)
+    assert failed == {stacks[1].label: "ValueError: corked"}
     store = RecordStore(tmp_path)
     assert all(store.get(cell) for _, _, cell in cells_of(stacks[0]))
 
 
-def _recorded(stack: Stack, store: RecordStore) -> Outcome:
+def _recorded(stack: Stack, store: RecordStore) -> None:
     if stack.dataset == "wine":
         raise ValueError("corked")
     for _, _, cell in cells_of(stack):
         store.put(cell, Record(cell.source, stack.dataset, cell.split, {"nll": 1.0}))
-    return Outcome(1.0, 2)
 
 
 def _started(*words: str) -> subprocess.Popen[str]:

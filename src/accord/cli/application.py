@@ -13,8 +13,8 @@ from typing import Any, NoReturn, final
 
 import click
 
+from accord import __version__
 from accord._progress import say
-from accord._version import __version__
 from accord.cli.compare import compare
 from accord.cli.datasets import datasets, demo
 from accord.cli.evaluate import evaluate

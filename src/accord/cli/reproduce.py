@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accord._wording import listed
+from accord._wording import duration, listed
 from accord.cli import options, terminal
 
 if TYPE_CHECKING:
@@ -70,13 +70,10 @@ def reproduce(
       accord reproduce shift --folder shift
       accord reproduce all --scheduler tcp://10.0.0.5:8786
     """
-    from contextlib import nullcontext
-
     from accord._files import OptionError, write_whole
     from accord.paper import (
         OWN_STUDIES,
         STUDIES,
-        TerminalProgress,
         group_sentences,
         lay_out,
     )
@@ -102,7 +99,7 @@ def reproduce(
         return
     with (
         connected(scheduler=scheduler) as client,
-        nullcontext() if quiet or as_json else TerminalProgress() as listener,
+        terminal.progress(quiet=quiet or as_json) as progress,
     ):
         result = run(
             studies or ("all",),
@@ -110,13 +107,16 @@ def reproduce(
             records=records,
             quick=quick,
             jobs=jobs,
-            listener=listener,
+            progress=progress,
             client=client,
         )
     write_whole(folder / "report.html", reproduction_report(result))
     if as_json:
         terminal.print_json(result.summary)  # which names what failed
         raise click.exceptions.Exit(1 if result.failed else 0)
+    for cost in () if quiet else result.costs:
+        networks = f"{cost.networks:,} networks in " if cost.networks else ""
+        click.echo(f"{cost.study}: {networks}{duration(cost.seconds)} of one core.", err=True)
     click.echo("\n".join(group_sentences(result.parts)))
     click.echo(f"Wrote {folder / 'report.html'}, {folder / 'README.md'} and what they show.")
     if result.failed:

@@ -4,9 +4,8 @@
 names, or from the user's cache, filled from their public address, and are checked by SHA-256.
 """
 
-from accord.datasets.loading import load
+from accord.datasets.loading import load, make_cubic, make_heteroscedastic, make_homoscedastic
 from accord.datasets.registry import Dataset, DatasetInfo, File, Truth, info, names
-from accord.datasets.toys import make_cubic, make_heteroscedastic, make_homoscedastic
 
 __all__ = [
     "Dataset",

@@ -1,7 +1,7 @@
 """Models as ONNX graphs: what any program can run without Python.
 
 A graph is written down by computing with its values (``graph``); bell curves, mixtures and
-networks are stated here, and the parts of a model beside their classes, in ``graph.py`` of their
+networks are stated here, and the parts of a model beside their classes or in ``graph.py`` of their
 package (``graph`` has the table of them). ``model`` puts them together.
 """
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from accord import __version__
 from accord._checks import check_probability
 from accord._types import Floats
-from accord._version import __version__
 from accord._wording import byte_size
 from accord.export.curves import MixtureGraph
 from accord.export.graph import Array, Body, Graph, Node, Value, joined, state

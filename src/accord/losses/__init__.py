@@ -6,17 +6,14 @@ logits. ``reduction`` is torch's: "none" for one value per element, "mean" or "s
 
 from accord.losses.agreement import AgreementLoss, DatasetAgreementLoss, JointAgreementLoss
 from accord.losses.bvm import BVMLoss, ClassAgreementLoss, bvm_loss
-from accord.losses.likelihoods import BetaNLLLoss, GaussianNLLLoss, LaplaceNLLLoss, MSELoss
+from accord.losses.likelihoods import GaussianNLLLoss
 
 __all__ = [
     "AgreementLoss",
     "BVMLoss",
-    "BetaNLLLoss",
     "ClassAgreementLoss",
     "DatasetAgreementLoss",
     "GaussianNLLLoss",
     "JointAgreementLoss",
-    "LaplaceNLLLoss",
-    "MSELoss",
     "bvm_loss",
 ]

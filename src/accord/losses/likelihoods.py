@@ -1,4 +1,4 @@
-"""What all losses share, and those that BVM is compared with: squared error and likelihoods."""
+"""What all losses share, and the likelihood that BVM is compared with."""
 
 import math
 from typing import Literal, NamedTuple, final, get_args
@@ -115,36 +115,15 @@ class Loss(nn.Module):
 
 
 @final
-class MSELoss(nn.Module):
-    """(t − μ)², with a variance accepted and left aside.
-
-    Args:
-        reduction: "none", "mean" or "sum".
-
-    **Shape**: input and target of one shape; the output has it with "none", else ().
-
-    Example:
-        >>> MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
-        tensor(2.)
-    """
-
-    def __init__(self, *, reduction: Reduction = "mean") -> None:
-        super().__init__()
-        check_reduction(reduction)
-        self.reduction = reduction
-
-    def forward(self, input: Tensor, target: Tensor, var: Tensor | float | None = None) -> Tensor:
-        _check_pair(input, target)
-        return reduced((target - input).square(), self.reduction)
-
-
-@final
 class GaussianNLLLoss(Loss):
-    """−log N(t; μ, σ²) = ½[log 2πσ² + (t − μ)²/σ²].
+    """−log N(t; μ, σ²) = ½[log 2πσ² + (t − μ)²/σ²], weighted by σ^{2β}.
 
-    Unlike torch's, it always has the constant ½ log 2π, and so is a likelihood.
+    Unlike torch's, it always has the constant ½ log 2π, and so is a likelihood for β = 0. The
+    weight counts as a constant (Seitzer et al., 2022): β = 1 gives the mean the gradient of squared
+    error.
 
     Args:
+        beta: exponent of the variance, in [0, 1]; 0.5 is the recommended β-NLL.
         eps: least variance; smaller ones count as this, as in torch.
         reduction: "none", "mean" or "sum".
 
@@ -156,63 +135,8 @@ class GaussianNLLLoss(Loss):
         True
     """
 
-    def forward(
-        self,
-        input: Tensor,
-        target: Tensor,
-        var: Tensor | float,
-        *,
-        target_std: Tensor | float | None = None,
-    ) -> Tensor:
-        """``target_std`` is the measurement error of each target, whose square adds to var."""
-        mu, variance, t = prepared(input, target, var, floor=self.eps)
-        variance = with_noise(variance, target_std, mu)
-        return reduced(gaussian_nll(mu, variance, t), self.reduction)
-
-
-@final
-class LaplaceNLLLoss(Loss):
-    """−log of the Laplace density, log 2b + |t − μ|/b, with b = √(var/2) from the variance.
-
-    Args:
-        eps: least variance; smaller ones count as this.
-        reduction: "none", "mean" or "sum".
-
-    **Shape**: input and target of one shape; var a number, or with 1 where it does not vary.
-
-    Example:
-        >>> LaplaceNLLLoss()(torch.zeros(1), torch.ones(1), torch.full((1,), 2.0))
-        tensor(1.6931)
-    """
-
-    def forward(self, input: Tensor, target: Tensor, var: Tensor | float) -> Tensor:
-        mu, variance, t = prepared(input, target, var, floor=self.eps)
-        scale = torch.sqrt(variance / 2)
-        return reduced(torch.log(2 * scale) + (t - mu).abs() / scale, self.reduction)
-
-
-@final
-class BetaNLLLoss(Loss):
-    """σ^{2β} −log N(t; μ, σ²), the weight taken as a constant (Seitzer et al., 2022).
-
-    β = 0 is the Gaussian likelihood, β = 1 gives the mean the gradient of squared error.
-
-    Args:
-        beta: exponent of the variance, in [0, 1].
-        eps: least variance; smaller ones count as this.
-        reduction: "none", "mean" or "sum".
-
-    **Shape**: input and target of one shape; var a number, or with 1 where it does not vary.
-
-    Example:
-        >>> mu = torch.zeros(1, requires_grad=True)
-        >>> BetaNLLLoss(beta=1.0)(mu, torch.ones(1), torch.full((1,), 4.0)).backward()
-        >>> mu.grad
-        tensor([-1.])
-    """
-
     def __init__(
-        self, beta: float = 0.5, *, eps: float = 1e-6, reduction: Reduction = "mean"
+        self, *, beta: float = 0.0, eps: float = 1e-6, reduction: Reduction = "mean"
     ) -> None:
         super().__init__(eps=eps, reduction=reduction)
         check_probability("beta", beta, remedy="Use 0.5, between likelihood and squared error.")
@@ -229,5 +153,7 @@ class BetaNLLLoss(Loss):
         """``target_std`` is the measurement error of each target, whose square adds to var."""
         mu, variance, t = prepared(input, target, var, floor=self.eps)
         variance = with_noise(variance, target_std, mu)
-        weight = variance.detach() ** self.beta
-        return reduced(weight * gaussian_nll(mu, variance, t), self.reduction)
+        loss = gaussian_nll(mu, variance, t)
+        if self.beta:
+            loss = variance.detach() ** self.beta * loss
+        return reduced(loss, self.reduction)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from accord.paper.claims import RULE, JudgedClaim
     from accord.paper.page import BEYOND, claim_grid, claim_groups, group_sentences
-    from accord.paper.published import Figure, figure
     from accord.paper.reproduction import (
         OWN_STUDIES,
         STUDIES,
@@ -21,14 +20,12 @@ if TYPE_CHECKING:
         study_named,
     )
     from accord.paper.results import MeanOverSplits, standard_errors_apart
-    from accord.paper.runner import Listener, TerminalProgress
-    from accord.paper.study import Departure, Study
+    from accord.paper.study import Departure, Figure, Study, published
     from accord.paper.tables import ResultTable
 
 _HOMES = {
     "claims": ("RULE", "JudgedClaim"),
     "page": ("BEYOND", "claim_grid", "claim_groups", "group_sentences"),
-    "published": ("Figure", "figure"),
     "reproduction": (
         "OWN_STUDIES",
         "STUDIES",
@@ -39,8 +36,7 @@ _HOMES = {
         "study_named",
     ),
     "results": ("MeanOverSplits", "standard_errors_apart"),
-    "runner": ("Listener", "TerminalProgress"),
-    "study": ("Departure", "Study"),
+    "study": ("Departure", "Figure", "Study", "published"),
     "tables": ("ResultTable",),
 }
 
@@ -52,18 +48,16 @@ __all__ = [
     "Departure",
     "Figure",
     "JudgedClaim",
-    "Listener",
     "MeanOverSplits",
     "Reproduction",
     "ResultTable",
     "Study",
     "StudyCost",
-    "TerminalProgress",
     "claim_grid",
     "claim_groups",
-    "figure",
     "group_sentences",
     "lay_out",
+    "published",
     "reproduce",
     "standard_errors_apart",
     "study_named",

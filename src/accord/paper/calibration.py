@@ -8,7 +8,6 @@ import numpy as np
 
 from accord.datasets import info
 from accord.metrics import PAPER_LEVELS, ReliabilityCurve
-from accord.paper import published
 from accord.paper.claims import JudgedClaim, Trial, decided_on_mean, judged, lower, share_between
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.study import (
@@ -25,6 +24,7 @@ from accord.paper.study import (
     Source,
     Study,
     StudyModel,
+    published_datasets,
 )
 from accord.paper.table1 import (
     COSINE,
@@ -51,7 +51,7 @@ from accord.paper.tables import (
 )
 
 NAME: Final = "calibration"
-DATASETS = tuple(published.datasets("calibration"))
+DATASETS = tuple(published_datasets("calibration"))
 _MARGIN = 0.02  # of ECE, within which two methods are as well calibrated
 _RECIPES = {PRINTED: "the printed recipe", RATE: "ten times the printed rate"}
 

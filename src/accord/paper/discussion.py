@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 from accord.datasets import info
 from accord.estimators import RECIPES
-from accord.paper import published
 from accord.paper.claims import JudgedClaim, judged, lower, not_far_above
 from accord.paper.results import Results
 from accord.paper.study import (
@@ -28,6 +27,7 @@ from accord.paper.study import (
     Source,
     Study,
     StudyModel,
+    published_datasets,
 )
 from accord.paper.tables import (
     GAUSSIAN,
@@ -38,7 +38,7 @@ from accord.paper.tables import (
 )
 
 NAME = "discussion"
-DATASETS = tuple(name for name in published.datasets("table3") if info(name).n < 2_000)
+DATASETS = tuple(name for name in published_datasets("table3") if info(name).n < 2_000)
 # where the test rows come from; recorded in the place of a recipe, of which there is only one
 INSIDE, OUTSIDE = "random rows", "outliers"
 _SCHEMES: dict[str, Literal["standard", "outlier"]] = {INSIDE: "standard", OUTSIDE: "outlier"}

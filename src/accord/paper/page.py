@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from accord._files import write_whole
 from accord._wording import duration
 from accord.datasets import info
-from accord.paper import published
 from accord.paper.claims import RULE, JudgedClaim, counted
 from accord.paper.results import Results
-from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source
+from accord.paper.study import AS_PRINTED, LOCAL, SMOOTHED, Source, published, published_datasets
 from accord.paper.tables import ShownNumber, formatted, markdown_table, numbers_in
 
 if TYPE_CHECKING:
@@ -208,11 +207,11 @@ def results_table(folder: Path) -> str:
     files = {name: (folder / "tables" / f"{name}.csv") for _, name, *_ in _COLUMNS}
     numbers = {n: Results((), numbers_in(p.read_text("utf-8"))) for n, p in files.items()}
     lines = []
-    for dataset in published.datasets("table3"):
+    for dataset in published_datasets("table3"):
         row = []
         for _, name, source, beside in _COLUMNS:
             found = formatted(numbers[name].estimate(dataset, source, "nll_exact"), 2)
-            figure = published.figure("table3", dataset, "nll", source.method) if beside else None
+            figure = published("table3", dataset, "nll", source.method) if beside else None
             row.append(ShownNumber(found, False, formatted(figure) if figure else "").to_markdown())
         lines.append([info(dataset).title, *row])
     head = ["dataset", *(heading for heading, *_ in _COLUMNS)]

@@ -5,6 +5,7 @@ import json
 import os
 import platform
 import re
+import warnings
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -12,25 +13,24 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from accord import __version__
 from accord._code import LIBRARIES
 from accord._files import write_whole
-from accord._version import __version__
-from accord._wording import duration
+from accord._progress import Progress, silent
+from accord._wording import count
 from accord.datasets import load, names
 from accord.paper import calibration, discussion, expansion, table1, table2, table3, toy
 from accord.paper.claims import JudgedClaim, counted, from_csv, to_csv
-from accord.paper.records import RecordStore
 from accord.paper.results import MeanOverSplits, Results, Written
-from accord.paper.runner import Listener, Silent, run
+from accord.paper.runner import run
 from accord.paper.shift import study as shift
+from accord.paper.stacks import RecordStore, Stack, missing, records_of, stacks_of
 from accord.paper.study import Study
 from accord.paper.tables import ResultTable, numbers_in
 from accord.work import workers_of
 
 if TYPE_CHECKING:
     from distributed import Client
-
-    from accord.paper.stacks import Stack
 
 
 STUDIES: tuple[Study, ...] = tuple(
@@ -181,7 +181,7 @@ def reproduce(
     records: str | Path | None = None,
     quick: bool = False,
     jobs: int | None = None,
-    listener: Listener | None = None,
+    progress: Progress | None = None,
     client: "Client | None" = None,
 ) -> Reproduction:
     """Run studies of the paper and write what came out beside what was published.
@@ -199,32 +199,32 @@ def reproduce(
         records: Where the per-split records go; ``records`` in ``folder`` unless given.
         quick: Fewer splits: minutes instead of hours.
         jobs: Processes; one per core unless given.
-        listener: Called with the progress.
+        progress: Called with the share of the work that is done.
         client: A Dask client, whose workers train instead. They find the data as this process does.
     """
-    from accord.paper.stacks import missing, records_of, stacks_of  # brings torch
-
-    listener = listener or Silent()
+    progress = progress or silent
     chosen = _chosen(studies)
     target = Path(folder)
     store = RecordStore(Path(records) if records is not None else target / "records")
     stacks = stacks_of(chosen, quick=quick)
     left, aside = missing(stacks, store)
     for path in aside:
-        listener.said(f"{path.with_suffix('.json')} is no whole record: kept as {path.name}.")
+        warnings.warn(
+            f"{path.with_suffix('.json')} is no whole record: kept as {path.name}.", stacklevel=2
+        )
     workers = (jobs or os.cpu_count() or 1) if client is None else workers_of(client).count
     for dataset in dict.fromkeys(stack.dataset for stack in left if stack.dataset in names()):
         load(dataset)  # fetched once, here, where a missing file stops everything with one error
-    listener.planned(left, done=len(stacks) - len(left), jobs=workers)
-    run_now = run(left, store.folder, jobs=workers, listener=listener, client=client)
-    failed = tuple(stack.label for stack in run_now)
+    before = f", {len(stacks) - len(left)} done before" if len(left) < len(stacks) else ""
+    progress(0.0, f"{count(len(left), 'stack')} of networks to train{before}, {workers} at a time")
+    failed = run(left, store.folder, jobs=workers, progress=progress, client=client)
+    for label, reason in failed.items():
+        warnings.warn(f"{label} failed: {reason}", stacklevel=2)
     results = Results(records_of(stacks, store))
     made = {study.name: _run_of(study, stacks, quick) for study in chosen}
-    now = _outcome(chosen, results, target, failed, made)
+    now = _outcome(chosen, results, target, tuple(failed), made)
     outcome = _write(_beside(_written(target, made), now), target)
-    for cost in outcome.costs:
-        networks = f"{cost.networks:,} networks in " if cost.networks else ""
-        listener.said(f"{cost.study}: {networks}{duration(cost.seconds)} of one core.")
+    progress(1.0)
     return outcome
 
 
@@ -404,7 +404,7 @@ def _without_stale(parts: Sequence[StudyResult], folder: Path) -> dict[str, list
     return files | now
 
 
-def _run_of(study: Study, stacks: Sequence["Stack"], quick: bool) -> dict[str, Any]:
+def _run_of(study: Study, stacks: Sequence[Stack], quick: bool) -> dict[str, Any]:
     """When, how and with what a study is made."""
     codes = sorted({stack.code for stack in stacks if stack.group.study == study.name})
     return {

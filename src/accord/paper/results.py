@@ -9,9 +9,8 @@ import numpy as np
 
 from accord._types import Floats
 from accord.metrics import PAPER_LEVELS
-from accord.paper.published import Figure
-from accord.paper.records import Record
-from accord.paper.study import Source
+from accord.paper.stacks import Record
+from accord.paper.study import Figure, Source
 
 Written = tuple[str, str, str, str, str]
 _Statistic = Literal["mean", "max"]

@@ -6,9 +6,13 @@ same numbers: the last digit of a sum depends on how many networks are trained t
 epochs can make much of a last digit. So the splits of a stack are part of each record's question.
 """
 
+import hashlib
+import json
+import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -17,14 +21,146 @@ import numpy as np
 
 from accord import estimators
 from accord._code import code_digest
+from accord._files import write_whole
 from accord._types import Indices
 from accord.calibration import Recalibrated
 from accord.datasets import info
 from accord.paper import sets
-from accord.paper.records import Cell, Record, RecordStore
 from accord.paper.sets import Fold, curves, folds, measures
 from accord.paper.study import Answer, Group, Predictive, Source, Study, StudyModel, Work
 from accord.training import EpochReport
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One question: whose numbers, on which dataset and split, and all that decides the answer."""
+
+    source: Source
+    dataset: str
+    split: int
+    settings: Mapping[str, Any] = field(hash=False)
+
+    @property
+    def key(self) -> str:
+        """Digest of everything in the cell; the order of the settings does not matter."""
+        canonical = json.dumps(asdict(self), sort_keys=True, default=_plain)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class Record:
+    """An answer: the measures, curves for the figures, and what it cost.
+
+    ``networks`` counts those trained for this record; the other records of the same stack have 0.
+    ``seconds`` is its share of the processor time of the stack it was trained in.
+    """
+
+    source: Source
+    dataset: str
+    split: int
+    measures: dict[str, float]
+    curves: dict[str, list[float]] = field(default_factory=dict)
+    notes: dict[str, Any] = field(default_factory=dict)
+    networks: int = 0
+    seconds: float = 0.0
+
+
+class RecordStore:
+    """Records in a folder: one small file each, found again only by the very same question.
+
+    The name of a file carries a digest of its cell, so a changed setting asks for another file. It
+    appears under its name only when complete, so a run that is killed at any moment leaves whole
+    records, and at most a stray ``.part`` until the record is made. A file that is no record all
+    the same is set aside under another name, and made again. Settings hold a digest of the code
+    (:func:`accord._code.code_digest`): a record is used again only if the same code would make it.
+
+    Example:
+        >>> import tempfile
+        >>> store = RecordStore(Path(tempfile.mkdtemp()))
+        >>> source = Source("table1", "BVM", "printed", "smoothed")
+        >>> cell = Cell(source, "boston", 0, {"epochs": 40})
+        >>> store.get(cell) is None
+        True
+        >>> store.put(cell, Record(source, "boston", 0, {"nll": 2.5}))
+        >>> store.get(cell).measures
+        {'nll': 2.5}
+        >>> store.get(Cell(source, "boston", 0, {"epochs": 41})) is None
+        True
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def get(self, cell: Cell) -> Record | None:
+        """The answer to exactly this question, or None where there is none or no whole one."""
+        try:
+            return _read(self._path(cell), cell)
+        except (FileNotFoundError, _Malformed):
+            return None
+
+    def set_aside(self, cell: Cell) -> Path | None:
+        """Rename a malformed file at the place of a record, so that it is made again.
+
+        Returns the file's new name, or None where the record is good or absent.
+        """
+        path = self._path(cell)
+        try:
+            _read(path, cell)
+        except FileNotFoundError:
+            return None
+        except _Malformed:
+            aside = path.with_suffix(".malformed")
+            os.replace(path, aside)
+            return aside
+        return None
+
+    def put(self, cell: Cell, record: Record) -> None:
+        """Store an answer; it appears in one piece or not at all."""
+        content = {"key": cell.key, "settings": dict(cell.settings), "record": asdict(record)}
+        write_whole(self._path(cell), json.dumps(content, indent=1, default=_plain))
+
+    def paths(self) -> Iterator[Path]:
+        """All record files."""
+        return (path for path in self.folder.glob("*/*/*.json") if not path.name.startswith("."))
+
+    def _path(self, cell: Cell) -> Path:
+        source = cell.source
+        words = (_slug(part) for part in (source.method, source.recipe, source.predictive))
+        name = f"{'-'.join(words)}-{cell.split:02d}-{cell.key}.json"
+        return self.folder / _slug(source.study) / _slug(cell.dataset) / name
+
+
+class _Malformed(ValueError):
+    """A file that is no record of the cell that its name says."""
+
+
+def _read(path: Path, cell: Cell) -> Record:
+    try:
+        stored = json.loads(path.read_text(encoding="utf-8"))
+        fields = dict(stored["record"])
+        record = Record(**{**fields, "source": Source(**fields["source"])})
+        found = stored["key"]
+        numbers = [*record.measures.values(), record.networks, record.seconds]
+        lines = [value for line in record.curves.values() for value in line]
+    except FileNotFoundError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError, OSError) as error:
+        raise _Malformed(f"{path} must hold a record, got {error}.") from error
+    if found != cell.key or not all(isinstance(value, int | float) for value in numbers + lines):
+        raise _Malformed(f"{path} must answer {cell.key} with numbers, got {found!r}.")
+    return record
+
+
+def _slug(text: str) -> str:
+    return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-") or "plain"
+
+
+def _plain(value: Any) -> Any:
+    """numpy's numbers and arrays as Python's, for JSON."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise TypeError(f"records hold numbers, strings and lists of them, got {type(value).__name__}.")
+
 
 _LONG = 400.0  # seconds after which a stack is cut
 _OWN_SECONDS = 20.0  # of a split that a group's own function answers
@@ -54,14 +190,6 @@ class Stack:
         if self.group.answered_by is not None:
             return _OWN_SECONDS * len(self.splits)
         return sum(_cost(model, self.dataset, len(self.splits)) for model in self.group.models)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a stack cost."""
-
-    seconds: float
-    networks: int
 
 
 def stacks_of(studies: Sequence[Study], *, quick: bool) -> list[Stack]:
@@ -157,12 +285,12 @@ def records_of(stacks: Iterable[Stack], store: RecordStore) -> list[Record]:
     return [record for record in found if record is not None]
 
 
-def run_stack(stack: Stack, store: RecordStore) -> Outcome:
+def run_stack(stack: Stack, store: RecordStore) -> None:
     """Train all models of a stack on all its splits together, and record each predictive."""
-    start, started_cpu, counter = time.perf_counter(), time.process_time(), _Counter(stack)
+    start, counter = time.process_time(), _Counter(stack)
     work = stack.group.answered_by
     answers = _trained(stack, store, counter) if work is None else _answered(stack, work)
-    seconds = time.process_time() - started_cpu
+    seconds = time.process_time() - start
     for number, (cell, answer) in enumerate(answers):
         record = Record(
             cell.source,
@@ -176,7 +304,6 @@ def run_stack(stack: Stack, store: RecordStore) -> Outcome:
             seconds / len(answers),
         )
         store.put(cell, record)
-    return Outcome(time.perf_counter() - start, counter.networks)
 
 
 def _answered(stack: Stack, work: Work) -> list[tuple[Cell, Answer]]:

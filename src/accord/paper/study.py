@@ -1,19 +1,22 @@
-"""What a study is: data, methods with all their settings, splits, and how its results are shown.
+"""What a study is: data, methods with all their settings, splits, and what the paper prints.
 
 A study is one table or figure of the paper, or a question of ours, and has one module, which holds
 its runs (``GROUPS``), its departures from the paper, its tables, claims and figures. Everything
 here is plain values; what is trained is decided by :mod:`accord.paper.stacks`.
 """
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from accord._types import Floats
 from accord.datasets import info
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib import figure
 
     from accord.paper.claims import JudgedClaim
     from accord.paper.results import Results
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 LARGE = 5_000  # rows
 Settings = Mapping[str, Any]
 Scheme = Literal["standard", "outlier", "holdout", "toy", "own"]
-Drawing = tuple[str, "Figure", str]  # name, figure, what it shows in words
+Drawing = tuple[str, "figure.Figure", str]  # name, figure, what it shows in words
 
 
 class Answer(NamedTuple):
@@ -229,3 +232,77 @@ class Study:
     beyond: Callable[["Results"], Iterable["JudgedClaim"]] = _nothing
     figures: Callable[["Results"], Sequence[Drawing]] = _nothing
     terms: tuple[str, ...] = ()
+
+
+# --- what the paper prints -----------------------------------------------------------------------
+
+PrintedTable = Literal["table1", "table2", "table3", "calibration"]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A printed number: its value, its standard error where one is printed, and its decimals.
+
+    ``single`` marks the outcome of one run, whose spread the paper does not say.
+    """
+
+    value: float
+    error: float | None
+    decimals: int
+    single: bool = False
+
+    @property
+    def rounding(self) -> float:
+        """Standard deviation of what printing has rounded off, uniform in half a last digit."""
+        return float(10.0**-self.decimals / 12**0.5)
+
+
+def published(
+    table: PrintedTable, dataset: str, measure: str, method: str | None = None
+) -> Figure | None:
+    """What was published, or None where the paper prints nothing.
+
+    Args:
+        table: Which table.
+        dataset: Name of the dataset, as in :func:`accord.datasets.names`.
+        measure: ``"rmse"``, ``"nll"``, ``"ece"``, ``"mce"``, ``"mean_shift"`` or
+            ``"variance_shift"``.
+        method: The column's heading in the paper; None for the shifts, which have none.
+
+    Example:
+        >>> published("table1", "boston", "nll", "BVM")
+        Figure(value=2.52, error=0.08, decimals=2, single=False)
+    """
+    entry = _printed()[table].get(dataset, {}).get(measure)
+    if method is not None:
+        entry = (entry or {}).get(method)
+    if entry is None:
+        return None
+    decimals = 4 if table == "calibration" else 2
+    if isinstance(entry, list):
+        return Figure(float(entry[0]), float(entry[1]), decimals)
+    return Figure(float(entry), None, decimals, single=table in ("table2", "table3"))
+
+
+def printed(table: PrintedTable, dataset: str, measure: str, method: str) -> Figure:
+    """:func:`published` where there is one; ``KeyError`` where the paper prints nothing."""
+    found = published(table, dataset, measure, method)
+    if found is None:
+        raise KeyError(f"{table} prints no {measure} of {method} on {dataset}.")
+    return found
+
+
+def published_datasets(table: PrintedTable) -> list[str]:
+    """The table's rows."""
+    return list(_printed()[table])
+
+
+def is_grey(dataset: str) -> bool:
+    """Whether Table 3 shades the row: a large shift between training and test targets."""
+    return bool(_printed()["table3"][dataset]["grey"])
+
+
+@cache
+def _printed() -> dict[str, Any]:
+    text = files("accord.paper").joinpath("published.json").read_text(encoding="utf-8")
+    return dict(json.loads(text))

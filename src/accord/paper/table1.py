@@ -6,7 +6,6 @@ from typing import Any, Final
 
 from accord.datasets import info
 from accord.estimators import RECIPES
-from accord.paper import published
 from accord.paper.claims import JudgedClaim, judged, lower, not_above_printed, not_lower
 from accord.paper.results import Results
 from accord.paper.study import (
@@ -24,6 +23,8 @@ from accord.paper.study import (
     StudyModel,
     bvm_ensemble,
     deep_ensembles,
+    printed,
+    published_datasets,
 )
 from accord.paper.tables import (
     COSINE_IN_WORDS,
@@ -39,7 +40,7 @@ from accord.paper.tables import (
 )
 
 NAME: Final = "table1"
-DATASETS = tuple(published.datasets("table1"))
+DATASETS = tuple(published_datasets("table1"))
 PRINTED, RATE, COSINE = "printed", "rate 3e-3", "cosine"
 # what a recipe is called in the tables: its settings
 RECIPE_NAMES: Mapping[str, Mapping[str, Any]] = {
@@ -210,8 +211,7 @@ def _judged(
 def _printed_lower(measure: str, method: str, other: str) -> int:
     """On how many datasets the paper prints the lower number for a method."""
     return sum(
-        published.printed(NAME, d, measure, method).value
-        < published.printed(NAME, d, measure, other).value
+        printed(NAME, d, measure, method).value < printed(NAME, d, measure, other).value
         for d in DATASETS
     )
 
@@ -232,7 +232,7 @@ def beyond(results: Results) -> Iterable[JudgedClaim]:
 
 def _bound(results: Results, dataset: str, source: Source) -> tuple[float, float]:
     """Two combined standard errors above the published Deep Ensembles, and the published error."""
-    figure = published.printed("table1", dataset, "nll", "Deep Ensembles")
+    figure = printed("table1", dataset, "nll", "Deep Ensembles")
     found = results.estimate(dataset, source, "nll")
     error = hypot(figure.error or 0.0, figure.rounding)
     margin = 2 * hypot(found.error if found and found.n > 1 else 0.0, error)

@@ -7,7 +7,6 @@ import numpy as np
 from accord.datasets import load
 from accord.distributions import Normal
 from accord.estimators import RECIPES
-from accord.paper import published
 from accord.paper.claims import JudgedClaim, alike, judged, lower, share_between
 from accord.paper.results import Results
 from accord.paper.study import (
@@ -24,6 +23,7 @@ from accord.paper.study import (
     Study,
     bvm_ensemble,
     deep_ensembles,
+    printed,
 )
 from accord.paper.tables import BOTH_DENSITIES, ResultTable, by_source, formatted
 
@@ -121,7 +121,7 @@ def _nearer(results: Results) -> str:
     known = {heads: estimate for heads, estimate in found.items() if estimate is not None}
     if len(known) < len(HEADS):
         return ""
-    goal = published.printed("table2", DATASET, "nll", "Deep Ensembles")
+    goal = printed("table2", DATASET, "nll", "Deep Ensembles")
     nearest = min(known, key=lambda heads: abs(known[heads].value - goal.value))
     numbers = ", ".join(f"{heads} {formatted(estimate)}" for heads, estimate in known.items())
     words = f"Deep Ensembles are printed as {formatted(goal)}; ours: {numbers}."

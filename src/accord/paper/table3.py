@@ -7,7 +7,6 @@ import numpy as np
 
 from accord.datasets import info
 from accord.estimators import RECIPES
-from accord.paper import published
 from accord.paper.claims import JudgedClaim, judged, lower, not_above_printed, not_far_above
 from accord.paper.results import Results
 from accord.paper.study import (
@@ -28,6 +27,10 @@ from accord.paper.study import (
     StudyModel,
     bvm_ensemble,
     deep_ensembles,
+    is_grey,
+    printed,
+    published,
+    published_datasets,
 )
 from accord.paper.tables import (
     COSINE_IN_WORDS,
@@ -43,9 +46,9 @@ from accord.paper.tables import (
 )
 
 NAME = "table3"
-DATASETS = tuple(published.datasets("table3"))
-GREY = tuple(name for name in DATASETS if published.is_grey(name))
-WHITE = tuple(name for name in DATASETS if not published.is_grey(name))
+DATASETS = tuple(published_datasets("table3"))
+GREY = tuple(name for name in DATASETS if is_grey(name))
+WHITE = tuple(name for name in DATASETS if not is_grey(name))
 PRINTED, FLOORED, COSINE = "printed", "floor 1e-6", "cosine"
 LARGER = "BVM eps=0.1"
 PROTOCOL = Protocol(
@@ -198,7 +201,7 @@ def _shifts(results: Results) -> ResultTable:
                 measure,
                 deep(),
                 results.estimate(dataset, deep(), measure),
-                published.figure("table3", dataset, measure),
+                published("table3", dataset, measure),
             )
             for dataset in DATASETS
         ]
@@ -236,8 +239,8 @@ def _judged(results: Results, own: Source, rival: Source, label: str) -> Iterabl
 def beyond(results: Results) -> Iterable[JudgedClaim]:
     """What a larger ε and the local tolerance reach; every choice is made on training rows."""
     yield from _judged(results, bvm(SMOOTHED, method=LARGER), deep(), "smoothed, ε = 0.1")
-    numbers = {d: published.printed("table3", d, "nll", "BVM") for d in DATASETS}
-    printed = {d: (number.value, number.rounding) for d, number in numbers.items()}
+    numbers = {d: printed("table3", d, "nll", "BVM") for d in DATASETS}
+    bounds = {d: (number.value, number.rounding) for d, number in numbers.items()}
     for recipe in (PRINTED, COSINE):
         own, label = bvm(LOCAL, recipe=recipe), f"local, {recipe}"
         yield judged(
@@ -251,7 +254,7 @@ def beyond(results: Results) -> Iterable[JudgedClaim]:
             "Table 3",
             "NLL on outliers below the published BVM on all nine",
             label,
-            not_above_printed(results, own, printed),
+            not_above_printed(results, own, bounds),
         )
 
 
@@ -307,7 +310,7 @@ def figures(results: Results) -> list[Drawing]:
 
 def _published_gap(dataset: str) -> float:
     ours, theirs = (
-        published.printed("table3", dataset, "nll", method) for method in ("BVM", "Deep Ensembles")
+        printed("table3", dataset, "nll", method) for method in ("BVM", "Deep Ensembles")
     )
     return ours.value - theirs.value
 

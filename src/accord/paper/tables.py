@@ -8,16 +8,8 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from accord.datasets import info
-from accord.paper import published
-from accord.paper.published import Figure
-from accord.paper.results import (
-    MeanOverSplits,
-    Results,
-    Written,
-    of_first,
-    standard_errors_apart,
-)
-from accord.paper.study import SMOOTHED, Source
+from accord.paper.results import MeanOverSplits, Results, Written, of_first, standard_errors_apart
+from accord.paper.study import SMOOTHED, Figure, PrintedTable, Source, published, published_datasets
 
 _FAR = 2.0  # combined standard errors
 _MANY = 6  # columns beside which there is no room for the sizes of the datasets
@@ -270,32 +262,32 @@ def _decimals(number: MeanOverSplits) -> int:
     return 2 if not math.isfinite(number.value) or abs(number.value) >= 0.1 else 4
 
 
+def entry(
+    results: Results,
+    dataset: str,
+    measure: str,
+    source: Source,
+    table: PrintedTable | None = None,
+) -> Entry:
+    """Our number, beside what a published table prints of that method."""
+    figure = published(table, dataset, measure, source.method) if table else None
+    return Entry(dataset, measure, source, results.estimate(dataset, source, measure), figure)
+
+
 def ours(
     heading: str,
     results: Results,
-    table: published.PrintedTable,
+    table: PrintedTable,
     measure: str,
     source: Source,
 ) -> ResultColumn:
     """Ours, one number per dataset of a published table, beside what it prints of that method."""
-    return ResultColumn(
-        heading,
-        tuple(
-            Entry(
-                d,
-                measure,
-                source,
-                results.estimate(d, source, measure),
-                published.figure(table, d, measure, source.method),
-            )
-            for d in published.datasets(table)
-        ),
-        beside=True,
-    )
+    entries = (entry(results, d, measure, source, table) for d in published_datasets(table))
+    return ResultColumn(heading, tuple(entries), beside=True)
 
 
 def deep_and_bvm(
-    results: Results, table: published.PrintedTable, measure: str, sources: Sequence[Source]
+    results: Results, table: PrintedTable, measure: str, sources: Sequence[Source]
 ) -> list[ResultColumn]:
     """Deep Ensembles, BVM as printed and BVM smoothed, the first two beside what is published."""
     headings = ("Deep Ensembles", "BVM as printed", "BVM smoothed")
@@ -360,21 +352,12 @@ def by_source(
     dataset: str,
     rows: Mapping[str, Source],
     results: Results,
-    table: published.PrintedTable | None = None,
+    table: PrintedTable | None = None,
 ) -> ResultTable:
     """A table of one dataset with a row per method and a column per measure."""
     columns = []
     for measure, heading in _MEASURES.items():
-        entries = [
-            Entry(
-                dataset,
-                measure,
-                source,
-                results.estimate(dataset, source, measure),
-                published.figure(table, dataset, measure, source.method) if table else None,
-            )
-            for source in rows.values()
-        ]
+        entries = [entry(results, dataset, measure, source, table) for source in rows.values()]
         is_score = measure in _SCORES
         columns.append(ResultColumn(heading, tuple(entries), table is not None, is_score))
     names = tuple(rows)

@@ -6,9 +6,9 @@ import numpy as np
 
 from accord.estimators import RECIPES
 from accord.paper.claims import JudgedClaim, Trial, alike, decided, judged, lower
-from accord.paper.records import Record
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.sets import TOY_GRID, folds
+from accord.paper.stacks import Record
 from accord.paper.study import (
     AS_PRINTED,
     LOCAL,

@@ -2,7 +2,7 @@
 
 A model file (``.accord``) is an uncompressed zip of ``manifest.json`` and one ``.npy`` file per
 array, so that any tool can look into it. The manifest holds everything but the arrays as JSON and
-names types by a stable public name (:mod:`accord.persistence.types`). Loading reads numbers and
+names types by a stable public name (:mod:`accord.persistence.encoding`). Loading reads numbers and
 text only: no pickle, no code, no type that is not on that list.
 
 skops, which does the same job for scikit-learn, names types by the module that they happen to

@@ -15,8 +15,8 @@ from typing import Any, BinaryIO, NoReturn, TypeVar, final, overload
 import numpy as np
 from numpy.lib import format as npy
 
+from accord import __version__
 from accord._files import atomic_output, printable, quoted
-from accord._version import __version__
 from accord._wording import byte_size
 from accord.distributions import PredictiveModel
 from accord.persistence.encoding import Array, Decoder, Encoder, LayoutError, MissingCodeError

@@ -10,21 +10,18 @@ these figures by itself. `plot_model` draws a model's predictions beside what wa
 True
 """
 
-from accord.plots.calibration import (
+from accord.plots.diagnostics import (
+    ToleranceCurveLike,
     coverage_by_distance,
     error_against_deviation,
+    metric_by_method,
     pit_histogram,
     reliability_diagram,
-)
-from accord.plots.comparison import (
-    ToleranceCurveLike,
-    metric_by_method,
     tolerance_curve,
     trade_off,
     training_curves,
 )
 from accord.plots.envelopes import dependence_curve, envelope, residuals, series_envelope
-from accord.plots.figures import figure, save, to_png, to_svg
 from accord.plots.predictions import (
     Evidence,
     evidence_figure,
@@ -32,7 +29,7 @@ from accord.plots.predictions import (
     sorted_predictions,
     uncertainty_split,
 )
-from accord.plots.style import PALETTE, ink, legend, method_look
+from accord.plots.style import PALETTE, figure, ink, legend, method_look, save, to_png, to_svg
 
 __all__ = [
     "PALETTE",

@@ -12,7 +12,6 @@ from accord._wording import percent
 from accord.distributions import Distribution
 from accord.metrics import as_array, finite, predictive
 from accord.metrics import coverage as covered
-from accord.plots.figures import axes_or_new
 from accord.plots.style import (
     BLUE,
     LINES,
@@ -20,6 +19,7 @@ from accord.plots.style import (
     PALETTE,
     SKY,
     VERMILLION,
+    axes_or_new,
     date_axis,
     evenly,
     ink,

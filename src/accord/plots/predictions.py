@@ -19,19 +19,20 @@ from accord.metrics import (
     targets,
 )
 from accord.metrics import coverage as covered
-from accord.plots.calibration import (
+from accord.plots.diagnostics import (
     coverage_by_distance,
     error_against_deviation,
     reliability_diagram,
 )
 from accord.plots.envelopes import drawable_interval, residuals
-from accord.plots.figures import axes_or_new, figure
 from accord.plots.style import (
     BLUE,
     ORANGE,
     PURPLE,
     SKY,
     VERMILLION,
+    axes_or_new,
+    figure,
     ink,
     legend,
     legend_below,

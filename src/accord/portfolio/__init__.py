@@ -1,6 +1,7 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
+from accord.portfolio.encoding import Bounds, check_contained, checked_bounds, ends_of
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts, time_parts
 from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import Blank, Blanks
@@ -8,7 +9,6 @@ from accord.portfolio.recipes import EFFORTS, Effort
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
 from accord.portfolio.streamed import MoreRows, record_type
-from accord.portfolio.targets import Bounds, check_contained, checked_bounds, ends_of
 
 __all__ = [
     "EFFORTS",

@@ -22,8 +22,8 @@ from accord.distributions import (
     Transformed,
 )
 from accord.portfolio.components import Calibration, Components, mean_score
+from accord.portfolio.encoding import TargetScale
 from accord.portfolio.models import Model
-from accord.portfolio.targets import TargetScale
 
 # Of the greedy selection.
 _ROUNDS = 20

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
-from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.encoding import FeatureEncoding, ScaledRows, trained_on
 from accord.portfolio.recipes import BoostingRecipe
-from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from accord._progress import Progress, silent
 from accord._types import Bools, Floats, Indices
 from accord.portfolio.blend import Member
 from accord.portfolio.components import DEGREES, Calibration, Components, calibrated, mean_score
+from accord.portfolio.encoding import ScaledRows, TargetScale, alone_far_out, resolution
 from accord.portfolio.folds import Part
 from accord.portfolio.models import Model, model_for
 from accord.portfolio.recipes import NetworkRecipe, Recipe
-from accord.portfolio.targets import ScaledRows, TargetScale, alone_far_out, resolution
 from accord.training import EpochReport, Listener
 
 # Calibration is chosen on at most so many rows: more say little more.

@@ -23,9 +23,8 @@ from scipy.optimize import minimize
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
-from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.encoding import FeatureEncoding, ScaledRows, trained_on
 from accord.portfolio.recipes import GaussianProcessRecipe
-from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
 
 # With fewer rows, in all or for each length, a kernel that has seen those held out knows too much

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from accord._types import Floats, Indices
 from accord.portfolio.boosting import BoostingModel
 from accord.portfolio.components import Components
-from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.encoding import FeatureEncoding, ScaledRows, trained_on
 from accord.portfolio.folds import at_most, first_of
 from accord.portfolio.gaussian_process import GaussianProcessModel
 from accord.portfolio.recipes import (
@@ -22,7 +22,6 @@ from accord.portfolio.recipes import (
     RidgeRecipe,
 )
 from accord.portfolio.ridge import RidgeModel
-from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import (
     Architecture,
     ByAutograd,

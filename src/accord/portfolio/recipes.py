@@ -14,7 +14,7 @@ from typing import Literal, TypeVar
 import numpy as np
 
 from accord._types import Floats
-from accord.portfolio.targets import TargetTransform, is_skewed
+from accord.portfolio.encoding import TargetTransform, is_skewed
 from accord.training import Activation
 
 Effort = Literal["quick", "standard", "best"]

@@ -16,7 +16,6 @@ from accord._progress import Progress
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, target_knowledge
-from accord.explanation import Receipts, array_receipts
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.crossfit import (
     Candidate,
@@ -25,6 +24,14 @@ from accord.portfolio.crossfit import (
     held_out_rows,
     leaderboard,
     relevance,
+)
+from accord.portfolio.encoding import (
+    Bounds,
+    TargetScale,
+    check_contained,
+    checked_bounds,
+    ends_of,
+    notes_on_targets,
 )
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.local import (
@@ -44,16 +51,8 @@ from accord.portfolio.local import (
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
 from accord.portfolio.screening import screened
 from accord.portfolio.streamed import MoreRows, worth_more
-from accord.portfolio.targets import (
-    Bounds,
-    TargetScale,
-    check_contained,
-    checked_bounds,
-    ends_of,
-    notes_on_targets,
-)
 from accord.portfolio.units import PortfolioUnits, rows_seen
-from accord.trust import Growth, Proximity
+from accord.trust import Growth, Proximity, Receipts, array_receipts
 from accord.work import Checkpoint, kept_in, local_workers
 
 if TYPE_CHECKING:

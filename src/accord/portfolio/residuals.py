@@ -26,6 +26,7 @@ from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.components import Components, calibrated
+from accord.portfolio.encoding import ScaledRows, TargetScale, resolution
 from accord.portfolio.folds import Part, shifted_parts
 from accord.portfolio.local import (
     SHIFTED_ROWS,
@@ -42,7 +43,6 @@ from accord.portfolio.local import (
 )
 from accord.portfolio.models import Model, NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
-from accord.portfolio.targets import ScaledRows, TargetScale, resolution
 from accord.trust import Growth, Proximity
 
 _RECIPES = (

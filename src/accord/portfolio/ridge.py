@@ -24,10 +24,9 @@ from sklearn.exceptions import ConvergenceWarning
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
-from accord.portfolio.encoding import FeatureEncoding
+from accord.portfolio.encoding import FeatureEncoding, ScaledRows, trained_on
 from accord.portfolio.folds import at_most
 from accord.portfolio.recipes import RIDGE_ROWS, RidgeRecipe
-from accord.portfolio.targets import ScaledRows, trained_on
 from accord.training import Listener
 
 # Features are bounded only far out, and not softly: what is linear stays so, in long tails as well.

@@ -22,10 +22,10 @@ from accord.portfolio.crossfit import (
     TrainingTable,
     judged_out_of_fold,
 )
+from accord.portfolio.encoding import ScaledRows, TargetScale, alone_far_out, extreme
 from accord.portfolio.folds import Part
 from accord.portfolio.models import NetworkModel, batch_size
 from accord.portfolio.recipes import NetworkRecipe, Recipe
-from accord.portfolio.targets import ScaledRows, TargetScale, alone_far_out, extreme
 from accord.tables import Records, ShuffledRows
 from accord.training import Listener
 

@@ -15,6 +15,7 @@ from accord._code import code_digest
 from accord._types import Floats, Indices
 from accord.portfolio.blend import Member, Prediction
 from accord.portfolio.crossfit import Candidate, Clock, TrainingTable, learnt_from, try_recipe
+from accord.portfolio.encoding import TargetScale
 from accord.portfolio.folds import ASKED_ROWS, Part, at_most, shifted_parts, thinned
 from accord.portfolio.local import (
     SHIFTED_ROWS,
@@ -26,7 +27,6 @@ from accord.portfolio.local import (
 from accord.portfolio.models import Model
 from accord.portfolio.recipes import NetworkRecipe, Recipe
 from accord.portfolio.streamed import MoreRows, most_work, trained_further
-from accord.portfolio.targets import TargetScale
 from accord.training import DivergedError, Listener
 from accord.work import Checkpoint, Done, Here, Workers, carry_out, digest
 

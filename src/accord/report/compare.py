@@ -9,8 +9,7 @@ from accord import plots
 from accord._wording import number, percent
 from accord.metrics import METRICS
 from accord.plots import PALETTE, style
-from accord.report import figures
-from accord.report.page import render
+from accord.report import page
 from accord.workflows import (
     COLUMNS,
     KINDS,
@@ -26,14 +25,14 @@ if TYPE_CHECKING:
 
 def compare_report(result: CompareResult) -> str:
     """A page on all methods, from :func:`accord.workflows.compare_methods`."""
-    return render(
+    return page.render(
         "compare.html",
         result=result,
         kinds=[(kind, SPLIT_WORDS[kind]) for kind in KINDS],
         columns=COLUMNS,
         likelihood={kind: _dots(result, kind) for kind in KINDS if result.scores},
         reliability={
-            kind: figures.reliability(
+            kind: page.reliability(
                 {s.method: result.assessments[s.method, kind] for s in _best(result, kind)}
             )
             for kind in KINDS
@@ -57,7 +56,7 @@ def _plane(result: CompareResult, kind: SplitKind) -> Markup:
         style.number_axis(ax.xaxis)
 
     alt = f"Mean width and coverage on {SPLIT_WORDS[kind]}. {words}."
-    return figures.draw(paint, alt=alt, height=4.8)
+    return page.draw(paint, alt=alt, height=4.8)
 
 
 def _cost(result: CompareResult, kind: SplitKind) -> Markup:
@@ -71,7 +70,7 @@ def _cost(result: CompareResult, kind: SplitKind) -> Markup:
         style.plain_log_axis(ax.xaxis)
 
     alt = f"Seconds per fit and NLL on {SPLIT_WORDS[kind]}. {words}."
-    return figures.draw(paint, alt=alt, height=4.8)
+    return page.draw(paint, alt=alt, height=4.8)
 
 
 def _best(result: CompareResult, kind: SplitKind) -> list[MethodScore]:
@@ -94,7 +93,7 @@ def _dots(result: CompareResult, kind: SplitKind) -> Markup:
     errors = {name: np.nan_to_num(scores[name].errors["nll"]) for name in shown}
     words = ", ".join(f"{name} {value:.3g}" for name, value in values.items())
     alt = f"{METRICS['nll'].title} on {SPLIT_WORDS[kind]}, lower is better: {words}."
-    return figures.draw(
+    return page.draw(
         lambda ax: plots.metric_by_method(shown, errors=errors, metric=METRICS["nll"].title, ax=ax),
         alt=alt,
         height=1.0 + 0.42 * len(shown),

@@ -1,7 +1,6 @@
 """The report on new labelled rows: does the model hold?"""
 
-from accord.report import figures
-from accord.report.page import render
+from accord.report import page
 from accord.workflows import QUARTILES, RULE, EvaluateResult
 
 _MINIMUM_ROWS = 10
@@ -13,7 +12,7 @@ def evaluate_report(result: EvaluateResult) -> str:
     curves = {"all rows": found}
     if result.unusual.sum() >= _MINIMUM_ROWS:
         curves |= {"unusual rows": found[result.unusual], "other rows": found[~result.unusual]}
-    return render(
+    return page.render(
         "evaluate.html",
         interactive=True,
         card=card,
@@ -23,12 +22,12 @@ def evaluate_report(result: EvaluateResult) -> str:
         rule=RULE,
         found=found,
         quarters=found.groups(found.mean, QUARTILES),
-        by_distance=figures.coverage_by_distance(found, result.distances),
+        by_distance=page.coverage_by_distance(found, result.distances),
         unusual=float(result.unusual.mean()),
-        hero_wide=figures.intervals(found, target=card.target, wide=True, rows="rows"),
-        hero_narrow=figures.intervals(found, target=card.target, wide=False, rows="rows"),
-        reliability=figures.reliability(curves),
-        errors=figures.errors(found),
+        hero_wide=page.intervals(found, target=card.target, wide=True, rows="rows"),
+        hero_narrow=page.intervals(found, target=card.target, wide=False, rows="rows"),
+        reliability=page.reliability(curves),
+        errors=page.errors(found),
         unusual_rows=result.unusual_rows,
         warnings=result.warnings,
     )

@@ -9,8 +9,7 @@ from accord import plots
 from accord._types import Floats
 from accord._wording import count, number, percent
 from accord.plots import style
-from accord.report import figures
-from accord.report.page import render
+from accord.report import page
 from accord.tabular import Dependence
 from accord.workflows import RULE, FitResult, LevelCurve
 
@@ -33,7 +32,7 @@ def fit_report(result: FitResult) -> str:
     card = result.model.card_
     columns = result.columns()
     used = {column.name for column in columns if column.used}
-    return render(
+    return page.render(
         "fit.html",
         interactive=True,
         card=card,
@@ -43,9 +42,9 @@ def fit_report(result: FitResult) -> str:
         shifted=shifted,
         r2=held_out.figures()["r2"],
         rule=RULE,
-        hero_wide=figures.intervals(held_out, target=card.target, wide=True),
-        hero_narrow=figures.intervals(held_out, target=card.target, wide=False),
-        reliability=figures.reliability(
+        hero_wide=page.intervals(held_out, target=card.target, wide=True),
+        hero_narrow=page.intervals(held_out, target=card.target, wide=False),
+        reliability=page.reliability(
             {name: found for name, found in zip(_NAMES, (held_out, shifted), strict=True) if found}
         ),
         panel=level_panel(result),
@@ -58,9 +57,9 @@ def fit_report(result: FitResult) -> str:
         ordered_by=result.order[0],
         leaks=result.leaks,
         quarters=result.quarters(),
-        by_distance=figures.coverage_by_distance(held_out, result.distances),
-        sources=figures.uncertainty_sources(held_out),
-        errors=figures.errors(held_out),
+        by_distance=page.coverage_by_distance(held_out, result.distances),
+        sources=page.uncertainty_sources(held_out),
+        errors=page.errors(held_out),
         effects=[e for e in result.effects if e.name in used][:_SHOWN_EFFECTS],
         leaderboard=sorted(card.leaderboard, key=lambda entry: entry["nll"]),
         columns=columns[:_SHOWN_COLUMNS],
@@ -145,7 +144,7 @@ def _dependence(curve: Dependence, low: float, high: float) -> Markup:
         f"Mean prediction by {curve.column}: {number(float(curve.mean[0]))} at {first}, "
         f"{number(float(curve.mean[-1]))} at {last}."
     )
-    return figures.draw(paint, alt=alt, width=_SMALL, height=2.9)
+    return page.draw(paint, alt=alt, width=_SMALL, height=2.9)
 
 
 def residual_figures(result: FitResult) -> list[Markup]:
@@ -156,14 +155,14 @@ def residual_figures(result: FitResult) -> list[Markup]:
     dates = bool(name) and result.model.training_.X[name].dtype.kind == "M"
     label = style.plain(name) if name else "rows, in the order of the table"
     return [
-        figures.draw(
+        page.draw(
             lambda ax: plots.residuals(
                 against=found.mean, residual=error, xlabel="predicted", ax=ax
             ),
             alt="Errors of held-out rows against their prediction.",
             height=4.0,
         ),
-        figures.draw(
+        page.draw(
             lambda ax: plots.residuals(
                 against=order, residual=error, xlabel=label, dates=dates, ax=ax
             ),

@@ -7,8 +7,7 @@ from markupsafe import Markup
 
 from accord._wording import percent
 from accord.plots import style
-from accord.report.figures import draw
-from accord.report.page import render
+from accord.report.page import draw, render
 from accord.workflows import ALARM, History, MonitoredTable, MonitorResult
 
 if TYPE_CHECKING:

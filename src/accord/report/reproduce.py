@@ -3,8 +3,7 @@
 from markupsafe import Markup
 
 from accord.paper import BEYOND, RULE, Reproduction, claim_groups, group_sentences
-from accord.report.figures import with_page_colours
-from accord.report.page import render
+from accord.report.page import render, with_page_colours
 
 _LEVELS = {
     "holds": "good",

@@ -5,8 +5,7 @@ from markupsafe import Markup
 from matplotlib.axes import Axes
 
 from accord.plots import style
-from accord.report import figures
-from accord.report.page import render
+from accord.report import page
 from accord.tabular import Assessment
 from accord.workflows import ValidateResult
 
@@ -15,7 +14,7 @@ def validate_report(result: ValidateResult) -> str:
     """A page on predictions, from :func:`accord.workflows.validate_predictions`."""
     found = result.found
     dense = found is not None and found.has_density
-    return render(
+    return page.render(
         "validate.html",
         interactive=True,
         result=result,
@@ -24,8 +23,8 @@ def validate_report(result: ValidateResult) -> str:
         found=found,
         hero_wide=_hero(result, wide=True),
         hero_narrow=_hero(result, wide=False),
-        reliability=figures.reliability({"these predictions": found}) if dense and found else None,
-        errors=figures.errors(found) if dense and found and _differ(found) else None,
+        reliability=page.reliability({"these predictions": found}) if dense and found else None,
+        errors=page.errors(found) if dense and found and _differ(found) else None,
     )
 
 
@@ -36,7 +35,7 @@ def _differ(found: Assessment) -> bool:
 
 def _hero(result: ValidateResult, *, wide: bool) -> Markup:
     if result.found is not None:
-        return figures.intervals(result.found, target=result.truth, wide=wide, rows="rows")
+        return page.intervals(result.found, target=result.truth, wide=wide, rows="rows")
 
     def paint(ax: Axes) -> None:
         ends = [min(result.y.min(), result.mean.min()), max(result.y.max(), result.mean.max())]
@@ -47,5 +46,5 @@ def _hero(result: ValidateResult, *, wide: bool) -> Markup:
         )
         ax.set(xlabel="predicted", ylabel=style.plain(result.truth))
 
-    size = {"width": figures.WIDE, "height": 5.0} if wide else {"height": 4.2}
-    return figures.draw(paint, alt="Observed against predicted values.", **size)
+    size = {"width": page.WIDE, "height": 5.0} if wide else {"height": 4.2}
+    return page.draw(paint, alt="Observed against predicted values.", **size)

@@ -13,7 +13,7 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from accord._version import __version__
+from accord import __version__
 from accord._wording import byte_size, json_text
 from accord.service.bodies import (
     MEDIA,

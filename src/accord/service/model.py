@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from accord._types import Bools, Floats
 from accord.distributions import PARTS
-from accord.explanation import Attribution, Receipts
 from accord.export import estimator_graph, obstacles_of
 from accord.portfolio import PortfolioRegressor
 from accord.service.bodies import BODY, BodyRows, Predicted, Records, ServiceAnswer
 from accord.tables import ConformedRows, Surprises, conform_rows, file_sha256
 from accord.tabular import TableRegressor
+from accord.trust import Attribution, Receipts
 from accord.workflows import load_model, prediction_columns
 
 _LOG = logging.getLogger("accord.service")

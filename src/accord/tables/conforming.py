@@ -13,8 +13,7 @@ from accord._files import quoted
 from accord._types import Bools
 from accord._wording import count, listed, near_matches
 from accord.tables.cells import CellKind, UnreadableCells, convert_among_words
-from accord.tables.problems import TableError
-from accord.tables.schema import Column, Schema, as_numbers
+from accord.tables.schema import Column, Schema, TableError, as_numbers
 
 # What the cells of a column are, one and several; numbers where nothing else is said.
 _NUMBERS = ("number", "numbers")

@@ -20,7 +20,7 @@ import pyarrow.csv as pacsv
 
 from accord._files import OptionError, printable, quoted
 from accord._wording import count
-from accord.tables.problems import TableError, check_names, reason
+from accord.tables.schema import TableError, check_names, reason
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}
 _BLOCK_BYTES = 8 << 20

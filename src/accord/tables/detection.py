@@ -1,13 +1,16 @@
-"""What a training column holds, found out from its cells."""
+"""What a training column holds, found out from its cells, and whether a model can use it."""
 
 import re
 from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from accord._files import quoted
 from accord.tables.cells import (
     COMMA,
     NOTHING_WORDS,
@@ -25,7 +28,14 @@ from accord.tables.cells import (
     plain_numbers,
     signed,
 )
+from accord.tables.schema import Column, as_numbers
 
+# A text column with more distinct values than this share of its rows names rows, not groups.
+_IDENTIFIER_SHARE = 0.5
+_IDENTIFIER_VALUES = 50
+_ROW_NUMBER_NAME = re.compile(
+    r"(?i)(unnamed: ?\d+|column 1|index|idx|row([ _]?(number|id|no|index))?|nr|no|#|id|record)\.?"
+)
 _BOOLEANS = ("true", "false")
 _TIME = r"^\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
@@ -270,3 +280,86 @@ def _all(mask: pa.ChunkedArray) -> bool:
 
 def _without_unit(text: pa.ChunkedArray) -> pa.ChunkedArray:
     return pc.replace_substring_regex(text, rf"^{_UNIT_PATTERN}\s*|\s*{_UNIT_PATTERN}$", "")
+
+
+# --- from a training column to what is known about it ------------------------------------------
+
+
+class Inferred(NamedTuple):
+    """A column to use with its values, or None with the reason why not.
+
+    ``can_be_used`` says whether a user may insist on it; ``infinite`` are the places of infinite
+    values, which count as missing.
+    """
+
+    column: Column | None
+    reason: str
+    values: NDArray[Any]
+    can_be_used: bool = False
+    infinite: tuple[int, ...] = ()
+
+
+def infer_column(
+    name: str,
+    cells: pa.ChunkedArray,
+    *,
+    decimal: DecimalMark | None = None,
+    insist: bool = False,
+    category: bool = False,
+) -> Inferred:
+    """What a training column holds, and whether the model uses it.
+
+    ``insist`` uses a column that would be left out as a row number or as a name of each row;
+    ``category`` takes its values for names, whatever they look like.
+    """
+    nothing: NDArray[Any] = np.empty(0)
+    if cells.null_count == len(cells):
+        return Inferred(None, "every value is missing", nothing)
+    found = detect(cells, decimal=decimal, gaps=True)
+    if category:
+        insist, found = True, CellFormat("category", by_request=True)
+    if found is None:
+        return Inferred(None, f"a column of type {cells.type} cannot be used", nothing)
+    values = convert(cells, found)
+    infinite: tuple[int, ...] = ()
+    if values.dtype.kind == "f":
+        infinite = tuple(np.flatnonzero(np.isinf(values)).tolist())
+    if infinite:
+        values = np.where(np.isinf(values), np.nan, values)
+    missing = pd.isna(values)
+    if missing.all():
+        return Inferred(None, "every value is missing", nothing)
+    distinct = pd.unique(values[~missing])
+    if len(distinct) == 1 and not missing.any():
+        shown = quoted(_cell(distinct[0]), limit=30)
+        if len(pc.unique(cells)) > 1 and found.kind == "number" and abs(distinct[0]) > 2**53:
+            return Inferred(None, "its numbers differ only beyond 15 digits", nothing)
+        return Inferred(None, f"constant ({shown} in every row)", nothing)
+    if not insist and found.kind == "number" and _is_row_number(name, values):
+        return Inferred(None, "it only counts the rows", values, can_be_used=True)
+    if found.kind != "category":
+        numbers = as_numbers(values)
+        low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
+        return Inferred(Column(name, found, (), low, high), "", values, infinite=infinite)
+    if not insist and len(distinct) > max(_IDENTIFIER_VALUES, _IDENTIFIER_SHARE * len(values)):
+        reason = f"{len(distinct):,} distinct texts in {len(values):,} rows"
+        return Inferred(None, reason, values, can_be_used=True)
+    categories = tuple(sorted(str(value) for value in distinct))
+    return Inferred(Column(name, found, categories), "", values)
+
+
+def _cell(value: Any) -> Any:
+    """A value as people write it: 7, not 7.0."""
+    return f"{value:.10g}" if isinstance(value, float) else value
+
+
+def counts_rows(values: NDArray[Any]) -> bool:
+    """Whole numbers that grow from row to row: an index, or a time."""
+    if len(values) < 3 or values.dtype.kind != "f" or np.isnan(values).any():
+        return False
+    return bool(np.all(values == np.round(values)) and np.all(np.diff(values) > 0))
+
+
+def _is_row_number(name: str, values: NDArray[Any]) -> bool:
+    """Growing whole numbers alone may be a time; only under the name of an index are they none."""
+    return _ROW_NUMBER_NAME.fullmatch(name.strip()) is not None and counts_rows(values)

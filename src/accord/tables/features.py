@@ -17,10 +17,9 @@ from accord._files import OptionError, quoted
 from accord._types import Indices
 from accord._wording import count, listed
 from accord.tables.cells import CellFormat
-from accord.tables.detection import detect, other_order
+from accord.tables.detection import Inferred, counts_rows, detect, infer_column, other_order
 from accord.tables.files import Table
-from accord.tables.problems import TableError, stand_ins
-from accord.tables.schema import Column, Inferred, Schema, as_numbers, counts_rows, infer_column
+from accord.tables.schema import Column, Schema, TableError, as_numbers, stand_ins
 
 Role = Literal["group", "time"]
 

@@ -23,8 +23,8 @@ from accord._wording import listed
 from accord.tables.cells import DecimalMark, guard_formulas
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark
-from accord.tables.problems import TableError, check_names, reason
 from accord.tables.sampling import sample_note, sampled
+from accord.tables.schema import TableError, check_names, reason
 
 FileFormat = Literal["csv", "parquet"]
 

@@ -1,35 +1,26 @@
-"""Which columns a model uses, and what they mean."""
+"""Which columns a model uses and what they mean; and what can be wrong with a table, in words."""
 
-import re
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from accord._files import quoted
+from accord._files import OptionError, printable, quoted
 from accord._types import Floats
-from accord._wording import listed
+from accord._wording import count, listed, near_matches
 from accord.tables.cells import (
     CellFormat,
     CellKind,
-    DecimalMark,
-    convert,
+    is_text,
 )
-from accord.tables.detection import detect
 
-# A text column with more distinct values than this share of its rows names rows, not groups.
-_IDENTIFIER_SHARE = 0.5
-_IDENTIFIER_VALUES = 50
 # A value this many ranges of the training values away from them is no measurement.
 _ABSURD_RANGES = 100.0
-_ROW_NUMBER_NAME = re.compile(
-    r"(?i)(unnamed: ?\d+|column 1|index|idx|row([ _]?(number|id|no|index))?|nr|no|#|id|record)\.?"
-)
 
 
 @dataclass(frozen=True)
@@ -126,92 +117,105 @@ def _cell_format(state: Mapping[str, Any]) -> CellFormat:
     return CellFormat(**{**state, "missing_tokens": tuple(state["missing_tokens"])})
 
 
-# --- from a training column to what is known about it ------------------------------------------
-
-
-class Inferred(NamedTuple):
-    """A column to use with its values, or None with the reason why not.
-
-    ``can_be_used`` says whether a user may insist on it; ``infinite`` are the places of infinite
-    values, which count as missing.
-    """
-
-    column: Column | None
-    reason: str
-    values: NDArray[Any]
-    can_be_used: bool = False
-    infinite: tuple[int, ...] = ()
-
-
-def infer_column(
-    name: str,
-    cells: pa.ChunkedArray,
-    *,
-    decimal: DecimalMark | None = None,
-    insist: bool = False,
-    category: bool = False,
-) -> Inferred:
-    """What a training column holds, and whether the model uses it.
-
-    ``insist`` uses a column that would be left out as a row number or as a name of each row;
-    ``category`` takes its values for names, whatever they look like.
-    """
-    nothing: NDArray[Any] = np.empty(0)
-    if cells.null_count == len(cells):
-        return Inferred(None, "every value is missing", nothing)
-    found = detect(cells, decimal=decimal, gaps=True)
-    if category:
-        insist, found = True, CellFormat("category", by_request=True)
-    if found is None:
-        return Inferred(None, f"a column of type {cells.type} cannot be used", nothing)
-    values = convert(cells, found)
-    infinite: tuple[int, ...] = ()
-    if values.dtype.kind == "f":
-        infinite = tuple(np.flatnonzero(np.isinf(values)).tolist())
-    if infinite:
-        values = np.where(np.isinf(values), np.nan, values)
-    missing = pd.isna(values)
-    if missing.all():
-        return Inferred(None, "every value is missing", nothing)
-    distinct = pd.unique(values[~missing])
-    if len(distinct) == 1 and not missing.any():
-        shown = quoted(_cell(distinct[0]), limit=30)
-        if len(pc.unique(cells)) > 1 and found.kind == "number" and abs(distinct[0]) > 2**53:
-            return Inferred(None, "its numbers differ only beyond 15 digits", nothing)
-        return Inferred(None, f"constant ({shown} in every row)", nothing)
-    if not insist and found.kind == "number" and _is_row_number(name, values):
-        return Inferred(None, "it only counts the rows", values, can_be_used=True)
-    if found.kind != "category":
-        numbers = as_numbers(values)
-        low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
-        return Inferred(Column(name, found, (), low, high), "", values, infinite=infinite)
-    if not insist and len(distinct) > max(_IDENTIFIER_VALUES, _IDENTIFIER_SHARE * len(values)):
-        reason = f"{len(distinct):,} distinct texts in {len(values):,} rows"
-        return Inferred(None, reason, values, can_be_used=True)
-    categories = tuple(sorted(str(value) for value in distinct))
-    return Inferred(Column(name, found, categories), "", values)
-
-
-def _cell(value: Any) -> Any:
-    """A value as people write it: 7, not 7.0."""
-    return f"{value:.10g}" if isinstance(value, float) else value
-
-
-def counts_rows(values: NDArray[Any]) -> bool:
-    """Whole numbers that grow from row to row: an index, or a time."""
-    if len(values) < 3 or values.dtype.kind != "f" or np.isnan(values).any():
-        return False
-    return bool(np.all(values == np.round(values)) and np.all(np.diff(values) > 0))
-
-
-def _is_row_number(name: str, values: NDArray[Any]) -> bool:
-    """Growing whole numbers alone may be a time; only under the name of an index are they none."""
-    return _ROW_NUMBER_NAME.fullmatch(name.strip()) is not None and counts_rows(values)
-
-
 def as_numbers(values: NDArray[Any]) -> Floats:
     """Numbers as they are, dates in seconds since 1970."""
     if values.dtype.kind != "M":
         return np.asarray(values, dtype=np.float64)
     seconds = values.astype("datetime64[us]").astype(np.int64) / 1e6
     return np.where(np.isnat(values), np.nan, seconds)
+
+
+# Numbers that are often written for a value that is not known, with either sign.
+_STAND_INS = (99, 999, 9999, 99999, 999999)
+
+
+class TableError(ValueError):
+    """The table's content cannot be used."""
+
+
+def check_present(
+    roles: Iterable[tuple[str, str | None]], names: Sequence[str], *, source: str
+) -> None:
+    """Refuse a column that was named for a role and is not in the table; None names none."""
+    for role, name in roles:
+        if name is None or name in names:
+            continue
+        near = near_matches(name, names)
+        remedy = (
+            f"Did you mean {' or '.join(map(quoted, near))}?"
+            if near
+            else f"Its columns are {listed(names, limit=8)}."
+        )
+        if 2 * sum(map(_is_number, names)) >= len(names) and not near:
+            remedy += " If these are values, add a line with names above them."
+        raise OptionError(f"{role} column {quoted(name)} is not in {source}. {remedy}")
+
+
+def names_in_doubt(data: pa.Table) -> list[str]:
+    """That a file may have no line of names, where they look like cells.
+
+    These are numbers that do not count columns, beside texts that their own column repeats.
+
+    >>> names_in_doubt(pa.table({"1.5": ["2.5"], "red": ["red"], "3": ["4"]}))[0][:54]
+    "The names of the columns look like values ('1.5', 'red"
+    """
+    names = data.column_names
+    counted = [str(place) for place in range(len(names) + 1)]
+    if names in (counted[:-1], counted[1:]) or not any(map(_is_number, names)):
+        return []
+    for name in names:
+        cells = data.column(name)
+        repeats = is_text(cells.type) and pc.index(cells, name).as_py() >= 0
+        if not (_is_number(name) or repeats):
+            return []
+    return [
+        f"The names of the columns look like values ({listed(names, limit=3)}). If they are the "
+        "first row, add a line with names above it."
+    ]
+
+
+def stand_ins(name: str, values: Floats) -> list[str]:
+    """That a number may stand for a missing value: −999 in several rows, far from all others.
+
+    >>> stand_ins("wind", np.array([3.5, -999.0, 4.1, 2.2, -999.0]))[0][:44]
+    "'wind' is -999 in 2 rows, far from all other"
+    >>> stand_ins("age", np.array([99.0, 99.0, 84.0, 21.0]))
+    []
+    """
+    known = values[np.isfinite(values)]
+    for code in np.unique(known)[[0, -1]] if len(known) else ():
+        others = known[known != code]
+        rows = len(known) - len(others)
+        if abs(code) not in _STAND_INS or rows < 2 or not len(others):
+            continue
+        if np.abs(others - code).min() > np.ptp(others):
+            return [
+                f"{quoted(name)} is {code:g} in {count(rows, 'row')}, far from all others. If that "
+                "stands for a missing value, leave these cells empty."
+            ]
+    return []
+
+
+def _is_number(text: str) -> bool:
+    try:
+        return math.isfinite(float(text))
+    except ValueError:
+        return False
+
+
+def check_names(source: str, names: list[str]) -> None:
+    """Refuse a table without columns or with two of the same name."""
+    if not names:
+        raise TableError(f"{source} has no columns. Give a file with a header line and data rows.")
+    if len(set(names)) < len(names):
+        twice = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+        raise TableError(
+            f"column names must be unique, but {source} has {listed(twice)} more than once. "
+            "Rename or remove the copies."
+        )
+
+
+def reason(error: Exception) -> str:
+    """The first line of a reader's complaint, fit to stand in brackets."""
+    lines = str(error).strip().splitlines()
+    return printable(lines[0], limit=160).rstrip(".") if lines else type(error).__name__

@@ -1,7 +1,7 @@
 """From a table to what a model is trained on: features, target, and the rows' own tolerances."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
 
@@ -18,8 +18,14 @@ from accord.tables.conforming import Surprises, conform_rows
 from accord.tables.detection import detect
 from accord.tables.features import Decision, by_remark, choose_features, remark_on
 from accord.tables.files import Table
-from accord.tables.problems import TableError, check_present, names_in_doubt, stand_ins
-from accord.tables.schema import Schema, as_numbers
+from accord.tables.schema import (
+    Schema,
+    TableError,
+    as_numbers,
+    check_present,
+    names_in_doubt,
+    stand_ins,
+)
 
 MINIMUM_ROWS = 20
 # Beyond this correlation with the target a column is more likely its copy than its cause.
@@ -173,7 +179,8 @@ def _assemble(
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
     found = choose_features(table, data, rows, given, ignore, use, category)
-    notes = [*table.notes, *names_in_doubt(table.data), *_remarks(table, given.values())]
+    read = {name: remark_on(_cells(table, name), _numbers(table, name)) for name in given.values()}
+    notes = [*table.notes, *names_in_doubt(table.data), *by_remark(read)]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
     if bounded := int((~exact[kept]).sum()):
         targets = count(bounded, "target is only", "targets are only")
@@ -373,13 +380,6 @@ def _cells(table: Table, name: str) -> CellFormat:
     cells = detect(table.data.column(name), decimal=table.decimal)
     assert cells is not None, "number_column has read it before"
     return cells
-
-
-def _remarks(table: Table, names: Iterable[str]) -> list[str]:
-    """What a person should know about how the target, bounds and tolerances are read."""
-    return by_remark(
-        {name: remark_on(_cells(table, name), _numbers(table, name)) for name in names}
-    )
 
 
 def _numbers(table: Table, name: str) -> Floats:

@@ -1,10 +1,16 @@
 """From a table to answers: the estimator for tables, and what it knows about itself."""
 
 from accord.tabular.assessment import Assessment, RowGroup, held_out_places, point_figures
-from accord.tabular.card import DistanceCurve, Expectation, ModelCard
+from accord.tabular.card import (
+    DistanceCurve,
+    Expectation,
+    ModelCard,
+    TableProfile,
+    as_floats,
+    cell_text,
+)
 from accord.tabular.guarded import GuardedRegressor, guard
 from accord.tabular.pictures import Dependence, partial_dependence
-from accord.tabular.profile import TableProfile, as_floats, cell_text
 from accord.tabular.receipts import held_out_receipts
 from accord.tabular.regressor import TableRegressor
 from accord.tabular.rows import groups_of, notes_on_splits

@@ -19,7 +19,6 @@ from accord._checks import check_finite, check_probability
 from accord._types import Bools, Floats, Indices
 from accord._wording import count
 from accord.distributions import Distribution
-from accord.explanation import Columns, Receipts
 from accord.plots import plot_model
 from accord.portfolio import Blank, HeldOutRows, Part, Residuals, fold_count, random_parts
 from accord.splits import groups_of_copies
@@ -29,9 +28,10 @@ from accord.tables import (
     TableEncoder,
     prepare_training,
 )
-from accord.tabular.profile import TableProfile
+from accord.tabular.card import TableProfile
 from accord.tabular.receipts import table_receipts
 from accord.tabular.rows import AnswersRows, Rows, array_of, conformed, named, with_roles
+from accord.trust import Columns, Receipts
 
 _FEWEST_ROWS = 20
 # A category that no table has.

@@ -15,7 +15,7 @@ from accord.plots import Evidence, dependence_curve, evidence_figure, style
 from accord.plots import figure as new_figure
 from accord.tables import check_present, conform, number_column
 from accord.tabular.assessment import Assessment, held_out_places
-from accord.tabular.profile import as_floats, cell_text
+from accord.tabular.card import as_floats, cell_text
 from accord.tabular.rows import with_roles
 
 if TYPE_CHECKING:

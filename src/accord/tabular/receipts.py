@@ -8,8 +8,12 @@ import pandas as pd
 
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.explanation import (
+from accord.portfolio import Blanks, HeldOut
+from accord.tables import TableEncoder
+from accord.tabular.card import CATEGORIES, TableProfile
+from accord.trust import (
     Columns,
+    Proximity,
     Receipts,
     Unknown,
     explain,
@@ -19,10 +23,6 @@ from accord.explanation import (
     unlike_gap,
     unlike_number,
 )
-from accord.portfolio import Blanks, HeldOut
-from accord.tables import TableEncoder
-from accord.tabular.profile import CATEGORIES, TableProfile
-from accord.trust import Proximity
 
 _DIFFERS = "differs from the nearest training rows"
 

@@ -18,7 +18,6 @@ from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, html_card
-from accord.explanation import Receipts
 from accord.portfolio import Bounds, Effort
 from accord.splits import row_hashes
 from accord.tables import (
@@ -29,7 +28,15 @@ from accord.tables import (
     input_arrays,
 )
 from accord.tabular.assessment import Assessment, assessed_part
-from accord.tabular.card import DistanceCurve, ModelCard, card_settings, make_card
+from accord.tabular.card import (
+    DistanceCurve,
+    ModelCard,
+    TableProfile,
+    card_settings,
+    make_card,
+    remembered_rows,
+    share_remembered,
+)
 from accord.tabular.engines import (
     bounds_for,
     check_engine,
@@ -38,10 +45,10 @@ from accord.tabular.engines import (
     make_engine,
 )
 from accord.tabular.pictures import plot_table
-from accord.tabular.profile import TableProfile, remembered_rows, share_remembered
 from accord.tabular.receipts import table_receipts
 from accord.tabular.rows import AnswersRows, Array, Rows, as_table, conformed, notes_on_splits
 from accord.tabular.stream import SampledTable, all_rows
+from accord.trust import Receipts
 from accord.work import Checkpoint, kept_in
 
 if TYPE_CHECKING:

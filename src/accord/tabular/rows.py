@@ -36,7 +36,7 @@ from accord.tables import (
     time_column,
     with_gaps,
 )
-from accord.tabular.profile import as_floats
+from accord.tabular.card import as_floats
 
 # Rows to learn from or to predict: a frame, an array, or a file.
 Array: TypeAlias = NDArray[Any]

@@ -36,7 +36,6 @@ from accord.training.probabilistic_backprop import (
     output_moments,
     train_pbp,
 )
-from accord.training.rows import Chunk
 from accord.training.stack import (
     ACTIVATIONS,
     Activation,
@@ -45,6 +44,7 @@ from accord.training.stack import (
     raw_outputs,
 )
 from accord.training.tasks import (
+    Chunk,
     Columns,
     Design,
     EpochReport,

@@ -16,16 +16,18 @@ import torch
 from torch import Tensor
 
 from accord._types import Floats
-from accord.training.rows import Batches, RowSource, StackedRows
 from accord.training.stack import FusedAdam
 from accord.training.tasks import (
+    Batches,
     Columns,
     Design,
     EpochReport,
     Listener,
     Networks,
     Objective,
+    RowSource,
     Settings,
+    StackedRows,
     StoppingRows,
     Task,
     Trained,

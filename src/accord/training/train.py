@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from accord._processes import threads_for
 from accord._types import Bools
 from accord.training.loop import Loop
-from accord.training.rows import Chunk, StreamedRows
 from accord.training.tasks import (
+    Chunk,
     Design,
     EpochReport,
     Listener,
     Objective,
     Settings,
+    StreamedRows,
     Task,
     Trained,
 )

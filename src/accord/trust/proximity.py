@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, final
+from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,10 +14,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from accord._types import Bools, Floats, Indices
+from accord.export import Value, affine, states
 from accord.trust.search import NearestRows
-
-if TYPE_CHECKING:
-    from accord.export import Value
 
 # A k-d tree is quicker than products with all rows for so few features, or where so few of more
 # count; otherwise it visits nearly every row. Measured with 1,000 and 5,000 references.
@@ -338,3 +336,27 @@ class Growth:
         beyond = BEYOND_EVIDENCE * (values - float(self.farthest_)).at_least(0.0)
         half_width = values.at_least(0.0).at_most(_GROWTH_CAP) * unit + beyond * target_range
         return half_width.at_most(target_range)
+
+
+@states(Proximity)
+def state_proximity(near: Proximity, x: Value) -> Value:
+    """Mean distance to the nearest references; (N, d) → (N, 1).
+
+    A matrix product shows which are nearest. Their distances are taken again by differences, since
+    products lose the digits of small ones.
+    """
+    rows, k = near.references_, near.n_neighbors_
+    if not rows.shape[1]:
+        return 0.0 * x.sum(1, keep=True)
+    z = affine(x.take(near.varying_, 1), near.center_[near.varying_], near.scale_)
+    products = z @ x.graph.constant(rows.T)
+    # without the row's own length, which is the same for all references
+    nearest = x.graph.top(np.square(rows).sum(axis=1)[None] - 2 * products, k)
+    apart = x.graph.constant(rows).take(nearest, 0) - z.wider(1)
+    return apart.square().sum(2).sqrt().sum(1, keep=True) / k
+
+
+@states(Growth)
+def state_growth(growth: Growth, x: Value) -> Value:
+    """g before it is cut off at 0; (N, d) → (N, 1)."""
+    return (state_proximity(growth.proximity_, x) - float(growth.start_)) / float(growth.width_)

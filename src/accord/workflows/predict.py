@@ -114,7 +114,7 @@ def predict_table(
         strict: Infinite and extreme values, words among numbers and unknown categories are refused;
             they are flagged otherwise.
         explain: Adds columns that say where the width of each row comes from (those of
-            :meth:`accord.explanation.Receipts.to_frame`).
+            :meth:`accord.trust.Receipts.to_frame`).
         explain_row: A row number from 1, whose receipt is put into the result, in words.
         force: Replace an output that exists.
         progress: Called with the share of the work that is done.

@@ -19,10 +19,10 @@ import numpy as np
 from accord._types import Floats, Indices
 from accord.distributions import Distribution
 from accord.metrics import coverage, crps, interval_score, interval_width, nll
-from accord.paper import published, sets
+from accord.paper import sets
 from accord.paper.sets import Fold
 from accord.paper.shift.methods import ACCORD, EFFORT, predictions
-from accord.paper.study import Answer
+from accord.paper.study import Answer, published_datasets
 from accord.portfolio import PortfolioRegressor
 from accord.splits import (
     Split,
@@ -56,7 +56,7 @@ _FEWEST_VALUES = 10
 
 RANDOM = "random rows"
 SHIFTS = ("outliers", "gap", "tail", "cluster", "group", "time")
-SETS = (*published.datasets("table3"), *sets.DEVELOPMENT)
+SETS = (*published_datasets("table3"), *sets.DEVELOPMENT)
 STOCKS = "google"
 CONTROLLED = ("concrete", "energy", "kin8nm", "yacht")
 

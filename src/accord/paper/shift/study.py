@@ -39,7 +39,7 @@ from accord.paper.shift.methods import (
 )
 from accord.paper.shift.verdicts import COVERED, NAME, beyond, compared, family_of, records, values
 from accord.paper.study import Drawing, Group, Protocol, Source, Study, StudyModel
-from accord.paper.tables import Entry, ResultColumn, ResultTable
+from accord.paper.tables import Entry, ResultColumn, ResultTable, entry
 
 Statistic = Callable[[Sequence[float]], Any]
 _ALL = "all shifts"
@@ -201,10 +201,7 @@ def _controls(results: Results) -> ResultTable:
     columns = []
     for control in CONTROLS:
         source = Source(NAME, ACCORD, control)
-        entries = [
-            Entry(name, "growth", source, results.estimate(name, source, "growth"), None)
-            for name in CONTROLLED
-        ]
+        entries = [entry(results, name, "growth", source) for name in CONTROLLED]
         columns.append(ResultColumn(control, tuple(entries)))
     return ResultTable(
         "shift-controls",

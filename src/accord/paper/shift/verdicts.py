@@ -11,7 +11,6 @@ import numpy as np
 
 from accord._types import Floats
 from accord.paper.claims import LEVEL, JudgedClaim, Outcome, decided, fact
-from accord.paper.records import Record
 from accord.paper.results import MeanOverSplits, Results
 from accord.paper.sets import title
 from accord.paper.shift.answers import (
@@ -35,6 +34,7 @@ from accord.paper.shift.methods import (
     MARGINAL,
     methods,
 )
+from accord.paper.stacks import Record
 from accord.paper.study import Source
 from accord.paper.tables import formatted
 

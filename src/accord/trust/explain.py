@@ -20,8 +20,8 @@ from accord._checks import check_count, check_probability
 from accord._types import Bools, Floats, Indices
 from accord._wording import percent
 from accord.distributions import PARTS, Distribution
-from accord.explanation.receipts import Attribution, Parts, Receipts, rounded, unlike_number
-from accord.trust import Proximity
+from accord.trust.proximity import Proximity
+from accord.trust.receipts import Attribution, Parts, Receipts, rounded, unlike_number
 
 Answer = Callable[[Floats], Distribution]
 

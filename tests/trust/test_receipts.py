@@ -11,8 +11,7 @@ import pytest
 import accord
 from accord import PortfolioRegressor, TableRegressor
 from accord.distributions import Decomposed, Distribution, Normal
-from accord.explanation import Attribution, Columns, Receipts, explain, unlike_number
-from accord.trust import Proximity
+from accord.trust import Attribution, Columns, Proximity, Receipts, explain, unlike_number
 from accord.workflows import FitResult
 
 RNG = np.random.default_rng(0)
