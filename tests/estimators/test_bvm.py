@@ -421,7 +421,10 @@ def test_bad_settings(sine, settings, message):
         ({"y_tolerance": math.inf}, "y_tolerance must be finite"),
         ({"y_std": -np.ones(200)}, "y_std must be non-negative"),
         ({"y_lower": np.ones(200), "y_upper": np.zeros(200)}, "must not exceed y_upper"),
-        ({"y_upper": np.full(200, np.inf)}, "must bound at least one target"),
+        (
+            {"y_lower": np.full(200, -np.inf), "y_upper": np.full(200, np.inf)},
+            "must bound at least one target",
+        ),
         ({"sample_weight": np.ones(3)}, "sample_weight"),
     ],
 )
