@@ -1,16 +1,15 @@
 """The nearest of some rows, found by products in single precision and exact nevertheless.
 
-‖a − x‖² − ‖x‖² = ‖a‖² − 2 a·x: one matrix product gives it for a block of new rows x and many
+‖a − x‖² − ‖x‖² = ‖a‖² − 2 a·x: one matrix product gives it for a block of new rows x and all
 references a, up to a rounding error with a known bound. References are looked at in groups. Their
 least values, and those of few coarse groups, take one pass over the products; the k-th least of the
 coarse ones is the value of a reference, and k − 1 others are no farther. So whatever is farther
-than that by more than the rounding error is none of the k nearest. What is left, little more than k
+than that by more than the rounding error is none of the k nearest. What is left, hardly more than k
 references, is measured again by differences in double precision. Where it is enough to know that a
 row is near, the k least of the coarse values tell, and nothing is measured.
 
-References are in cells, each in a box: those of different kinds, such as categories, lie apart, and
-many of one kind are halved. A row is compared with those of its own cell first, which is enough for
-most that are near, and then with cells whose box is not too far away.
+References of different kinds, such as categories, lie apart: they are cells, each in a box. A row
+is compared with those of its own cell first, and then with cells whose box is not too far away.
 """
 
 from functools import cached_property
@@ -28,15 +27,13 @@ Singles = NDArray[np.float32]
 
 _GROUP = 8
 _COARSE_GROUPS = 20
-# Products that are held at a time: 2 MB, which the processor reads again sooner than memory.
-_PRODUCTS = 2**19
-_FEWEST_ROWS, _MOST_ROWS = 16, 512
-# So many groups of a row, in mean over a block, that may hold neighbours are too many to look at.
-_MOST_GROUPS = 16
+# Products that are held at a time: 1 MB, which the processor reads again sooner than memory.
+_PRODUCTS = 2**18
+_MOST_ROWS = 512
 # Rows whose candidates are measured together: calls cost more than the work on a few.
 _TOGETHER = 2**14
 # Differences, or distances pair by pair, that are held at a time.
-_CELLS = 2**18
+_CELLS = 2**20
 # Of rows farther out than so many times the farthest reference, single precision says little.
 _FAR = 1e3
 # Rounding errors of products, of the squares that they are made of, that can be allowed for.
@@ -46,9 +43,6 @@ _LARGEST, _NONE = 1e36, 1e38
 # A cell has at least so many references, and the gap to the next one is at least as wide as a
 # typical distance to this neighbour, that of so many references: else both would be searched.
 _CELL_ROWS = 256
-# From so many references on, a cell is halved. Of 5,000 with ten features alike, a fourth shows
-# three in four of the near rows to be near.
-_HALVED_ROWS = 2048
 # So few rows are sooner compared with all references than sorted by their cells.
 _WORTH_CELLS = 512
 _TYPICAL_NEIGHBOR, _TYPICAL_ROWS = 5, 16
@@ -114,8 +108,7 @@ class NearestRows:
         # of references at the same distance, the first come first
         key = row * len(self._references) + which
         key.sort()
-        row = key // len(self._references)
-        which = key - row * len(self._references)
+        row, which = np.divmod(key, len(self._references))
         squares = self._squares(rows, row, which)
         count = np.bincount(row)
         count = count[count > 0]
@@ -152,68 +145,58 @@ class _Cell:
         n, d = references.shape
         self._places = places
         self._groups = _COARSE_GROUPS * max(1, -(-n // (_GROUP * _COARSE_GROUPS)))
-        table = np.zeros((d + 1, _GROUP * self._groups), np.float32)
-        table[d, n:] = _NONE
+        table = np.zeros((_GROUP * self._groups, d + 1), np.float32)
+        table[n:, d] = _NONE
         with np.errstate(over="ignore"):  # then it is not searched
-            table[:d, :n], table[d, :n] = -2 * references.T, np.square(references).sum(axis=1)
+            table[:n, :d], table[:n, d] = -2 * references, np.square(references).sum(axis=1)
         self._table = torch.from_numpy(table)
 
     def search(
-        self, rows: Singles, own: Floats, limit: Singles, k: int, near: float, *, at_home: bool
+        self, columns: Singles, lengths: Floats, limit: Singles, k: int, near: float
     ) -> tuple[Indices, Indices, Singles]:
         """Candidates, their rows, and the largest product that any of the k nearest can have.
 
-        ``limit`` is what is known of the latter before: nothing of rows that are ``at_home``. Of
-        these, those that are surely ``near`` have no candidates, here and in other cells.
+        ``limit`` is what is known of the latter before. Rows that are surely ``near`` have none.
 
-        **Shape**: rows (n, d + 1), ``own``, which is ‖x‖², and limit (n,) → (C,), (C,) and (n,).
+        **Shape**: columns (d + 1, n), lengths and limit (n,) → (C,), (C,) and (n,).
         """
-        n, size = len(rows), self._table.shape[1]
-        step = min(max(_PRODUCTS // size, _FEWEST_ROWS), _MOST_ROWS)
+        n = columns.shape[1]
+        step = int(np.clip(_PRODUCTS // len(self._table) // 16 * 16, 16, _MOST_ROWS))
         limit, found = limit.copy(), []
         # the same memory for every block: fresh pages take as long as the products
-        space = torch.empty(min(step, n), size)
+        space = torch.empty(len(self._table) * min(step, n))
         with threads_for(self._table.numel() * step):
             for start in range(0, n, step):
-                part = slice(start, start + step)
-                block, bound = torch.from_numpy(rows[part]), limit[part]
-                products = torch.mm(block, self._table, out=space[: len(block)])
-                least = products.view(len(block), _GROUP, self._groups).amin(1).numpy()
-                if at_home:
-                    self._lower(bound, least, own[part], k, near)
-                hit = np.flatnonzero(least <= bound[:, None])
-                if len(hit) > _MOST_GROUPS * len(block) and not at_home:
-                    self._lower(bound, least, own[part], k, 0.0)
-                    hit = np.flatnonzero(least <= bound[:, None])
-                which, row = self._up_to(products.numpy(), bound, hit)
+                own = slice(start, min(n, start + step))
+                block = torch.from_numpy(columns[:, own])
+                out = space[: len(self._table) * block.shape[1]].view(len(self._table), -1)
+                products = torch.mm(self._table, block, out=out).numpy()
+                which, row = self._up_to(products, lengths[own], limit[own], k, near)
                 found.append((which, row + start))
         which, row = (np.concatenate(part) for part in zip(*found, strict=True))
         return self._places[which], row, limit
 
-    def _lower(self, limit: Singles, least: Singles, own: Floats, k: int, near: float) -> None:
-        """Lower limits to the largest product of the k nearest here; to −∞ for rows surely near.
+    def _up_to(
+        self, products: Singles, lengths: Floats, limit: Singles, k: int, near: float
+    ) -> tuple[Indices, Indices]:
+        """Places of products up to their row's limit, which is lowered to what is found here.
 
-        **Shape**: ``least``, of the groups, (n, groups); limit and own (n,).
+        **Shape**: products (R', n), lengths and limit (n,) → (C,) each.
         """
-        coarse = torch.from_numpy(least).view(len(least), _COARSE_GROUPS, -1).amin(2).numpy()
-        coarse.partition(k - 1, axis=1)
-        squares = _largest_squares(coarse[:, :k].T, own, len(self._table) - 1)
+        d, n = self._table.shape[1] - 1, len(limit)
+        least = np.minimum.reduce(products.reshape(_GROUP, self._groups, n), axis=0)
+        coarse = np.minimum.reduce(least.reshape(-1, _COARSE_GROUPS, n), axis=0)
+        bounds = np.partition(coarse, k - 1, axis=0)[:k]
+        own = np.square(lengths)
+        squares = _largest_squares(bounds, own, d)
         np.minimum(limit, squares[-1] - own, out=limit, casting="same_kind")
         if near > 0:
             limit[np.sqrt(squares).sum(axis=0) < k * near] = -np.inf
-
-    def _up_to(self, products: Singles, limit: Singles, hit: Indices) -> tuple[Indices, Indices]:
-        """Places of products up to their row's limit, all of them in the groups that are hit.
-
-        **Shape**: products (n, R'), limit (n,) → (C,) each.
-        """
-        size = products.shape[1]
-        row = hit // self._groups
-        first = hit + row * (size - self._groups)
-        places = first[:, None] + self._groups * np.arange(_GROUP)
-        places = places.ravel()[np.flatnonzero(products.take(places) <= limit[row, None])]
-        row = places // size
-        return places - row * size, row
+        hit = np.flatnonzero(least <= limit)
+        places = (self._groups * n * np.arange(_GROUP))[:, None] + hit
+        inside = np.flatnonzero(products.take(places) <= limit[hit % n])
+        which, row = np.divmod(places.ravel()[inside], n)
+        return which, row
 
 
 def _largest_squares(bounds: Singles, own: Floats, d: int) -> Floats:
@@ -260,12 +243,11 @@ class _Cells:
         **Shape**: → (C,) each.
         """
         n, d = rows.shape
-        singles = np.ones((n, d + 1), np.float32)
-        singles[:, :d] = rows
-        squares = np.square(lengths)
+        columns = np.ones((d + 1, n), np.float32)
+        columns[:d] = rows.T
         apart = self._squares(rows)
         home = apart.argmin(axis=0)
-        apart -= squares  # as products are
+        apart -= np.square(lengths)  # as products are
         limit = np.full(n, _LARGEST, np.float32)
         found = []
         for at_home in (True, False):
@@ -274,7 +256,7 @@ class _Cells:
                 if not len(own):
                     continue
                 which, row, limit[own] = cell.search(
-                    singles[own], squares[own], limit[own], k, near, at_home=at_home
+                    columns[:, own], lengths[own], limit[own], k, near if at_home else 0.0
                 )
                 found.append((which, own[row]))
         which, row = (np.concatenate(part) for part in zip(*found, strict=True))
@@ -296,7 +278,7 @@ class _Cells:
 
 
 def _apart(references: Floats) -> list[Indices]:
-    """Places of the references, in parts: first between wide gaps in some feature, then halves."""
+    """Places of the references, in parts between which there are wide gaps in some feature."""
     if len(references) < 2 * _CELL_ROWS:
         return [np.arange(len(references))]
     few = references[:: -(-len(references) // _TYPICAL_ROWS)]
@@ -306,8 +288,6 @@ def _apart(references: Floats) -> list[Indices]:
     while waiting:
         own = waiting.pop()
         left = _left_of_gap(references[own], wide)
-        if left is None and len(own) >= _HALVED_ROWS:
-            left = _lower_half(references[own])
         if left is None:
             found.append(own)
         else:
@@ -327,10 +307,3 @@ def _left_of_gap(rows: Floats, wide: float) -> Bools | None:
         return None
     best = np.abs(at + _CELL_ROWS - n / 2).argmin()
     return np.asarray(rows[:, feature[best]] <= ranked[at[best] + _CELL_ROWS - 1, feature[best]])
-
-
-def _lower_half(rows: Floats) -> Bools:
-    """Which rows come first in the feature that varies most."""
-    half = np.zeros(len(rows), bool)
-    half[rows[:, rows.var(axis=0).argmax()].argsort(kind="stable")[: len(rows) // 2]] = True
-    return half
