@@ -48,6 +48,27 @@ def test_rows_of_unknown_categories_are_as_uncertain_as_they_are(n_levels: int) 
     ).median()
 
 
+def test_rows_of_rare_categories_are_less_certain_than_those_of_common_ones() -> None:
+    """65 % were inside 90 % intervals where a category had one training row, or two."""
+    rng = np.random.default_rng(0)
+    effects, chance = rng.normal(size=120), 1 / np.arange(1, 121) ** 1.1
+
+    def rows(n: int, chance: np.ndarray) -> pd.DataFrame:
+        level, x = rng.choice(120, n, p=chance / chance.sum()), rng.normal(size=n)
+        y = effects[level] + 0.5 * x + 0.3 * rng.normal(size=n)
+        return pd.DataFrame({"brand": [f"b{place}" for place in level], "x": x, "y": y})
+
+    train, new = rows(500, chance), rows(4_000, np.ones(120))
+    model = TableRegressor(effort="quick", random_state=0).fit(train, "y")
+    interval = model.predict_interval(new, coverage=0.9)
+    covered = (interval["lower"] <= new["y"]) & (new["y"] <= interval["upper"])
+    width = interval["upper"] - interval["lower"]
+    known = new["brand"].map(train["brand"].value_counts()).fillna(0)
+    rare, common = (known == 1) | (known == 2), known > 20
+    assert covered[rare].mean() > 0.8
+    assert width[rare].mean() > 1.3 * width[common].mean()
+
+
 def test_a_category_that_tells_nothing_widens_nothing() -> None:
     frame = levels(240, np.zeros(6), seed=1)
     model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(frame, "y")

@@ -144,6 +144,24 @@ def test_few_rows_are_drawn_to_the_overall_mean() -> None:
     assert means["c3"] == pytest.approx(y[x == "c3"].mean(), abs=2.0)
 
 
+def test_models_are_told_how_well_a_category_is_known() -> None:
+    """The share of its own deviation that a mean keeps: most of 20 rows, some of 1, none of 0."""
+    rng = np.random.default_rng(0)
+    names = tuple(f"c{place}" for place in range(60))
+    x = np.array(np.repeat(names[:40], 20).tolist() + list(names[40:]), dtype=object)
+    effect = dict(zip(names, rng.normal(size=60), strict=True))
+    y = np.array([effect[name] for name in x]) + rng.normal(size=len(x))
+    X = pd.DataFrame({"x": x})
+    encoder = encoder_of(X, "category", names)
+    own = encoder.fit_transform(X, y)[:, 1]
+    assert len(np.unique(own[-20:])) == 1  # of a row alone, the others know nothing
+    new = pd.DataFrame({"x": np.array(["c0", "c50", "new"], dtype=object)})
+    share = encoder.blocks_[0]["centre"][1] + (
+        encoder.blocks_[0]["scale"][1] * encoder.transform(new)[:, 1]
+    )
+    np.testing.assert_allclose(share, [20 / 21, 1 / 2, 0], atol=0.1)  # τ² = σ² = 1
+
+
 def test_a_date_is_a_moment_and_its_places_in_the_calendar() -> None:
     days = pd.date_range("2020-01-01", "2023-12-31", freq="D")
     X = pd.DataFrame({"d": days.to_numpy(dtype="datetime64[us]")})
@@ -231,6 +249,9 @@ def test_unknown_categories_are_named_by_their_features() -> None:
     labels = encoder.feature_labels()
     *_, (town, of_town), (street, of_street) = encoder.blanks()
     assert [labels[place] for place in town] == ["town = Bonn", "town = Kiel", "town = Ulm"]
-    assert [labels[place] for place in street] == ["mean target of street"]
+    assert [labels[place] for place in street] == [
+        "mean target of street",
+        "how well the mean target of street is known",
+    ]
     np.testing.assert_array_equal(unknown[:, town], np.tile(of_town, (60, 1)))
     np.testing.assert_array_equal(unknown[:, street], np.tile(of_street, (60, 1)))

@@ -26,6 +26,7 @@ def with_kinds(n: int, d: int) -> Rows:
 
 CASES: dict[str, Callable[[], tuple[Rows, Rows, int]]] = {
     "plain": lambda: (RNG.normal(size=(3000, 10)), RNG.normal(size=(700, 10)), 5),
+    "halved": lambda: (RNG.normal(size=(9000, 3)), RNG.normal(size=(700, 3)), 5),
     "one feature": lambda: (RNG.normal(size=(2000, 1)), RNG.normal(size=(300, 1)), 6),
     "many features": lambda: (RNG.normal(size=(700, 300)), RNG.normal(size=(90, 300)), 5),
     "two references": lambda: (RNG.normal(size=(2, 8)), RNG.normal(size=(20, 8)), 2),

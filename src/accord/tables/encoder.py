@@ -41,9 +41,10 @@ class TableEncoder:
       training rows had gaps, a column that says so; where they had none, a value beside the median
       that no row has. A time of day also gets its place in the day.
     - A category has a column of its own, zero or one; a missing one is a category too; rare and
-      unseen ones share a column. Beyond 20 categories it is the mean target of their training
-      rows, drawn towards the overall mean by how few they are; for the training rows themselves
-      it is learnt from the other rows (cross-fitting).
+      unseen ones share a column. Beyond 20 categories there are two: the mean target of their
+      training rows, drawn towards the overall mean by how few they are, and how far that mean is
+      their own, so that models learn how little they know of rare ones. For the training rows
+      themselves both are learnt from the other rows (cross-fitting).
     - Dates are the moment itself and its place in the year, the month, the week and the day.
 
     Columns that are constant in the training rows are left out. The state is plain arrays and
@@ -378,13 +379,10 @@ def _apply_one_hot(block: Block, values: NDArray[Any]) -> Floats:
 
 
 def _fit_target(values: NDArray[Any], y: Floats, columns: list[Column]) -> Block:
-    categories, means, overall = _shrunken_means(values, y)
     return {
-        "categories": categories,
-        "means": means,
-        "overall": overall,
-        "sources": [columns[0].name],
-        "labels": ["mean target of {}"],
+        **_learnt_means(values, y),
+        "sources": [columns[0].name] * 2,
+        "labels": ["mean target of {}", "how well the mean target of {} is known"],
     }
 
 
@@ -393,31 +391,29 @@ def _apply_target(block: Block, values: NDArray[Any]) -> Floats:
 
 
 def _means_of(block: Block, values: NDArray[Any]) -> Floats:
+    """The mean target of each row's category, and how far it is the category's own; (n, 2)."""
     codes = pd.Categorical(values, categories=block["categories"]).codes
-    means: Floats = np.append(block["means"], block["overall"])
-    found: Floats = means[codes][:, None]  # −1, an unseen category, is the last
-    return found
+    known = np.column_stack([block["means"], block["shares"]])
+    found: Floats = np.vstack([known, [block["overall"], 0.0]])[codes]
+    return found  # −1, an unseen category, is the last
 
 
 def _cross_fitted(values: NDArray[Any], y: Floats, folds: Indices) -> Floats:
     """Each training row's encoding, learnt from the rows of the other folds."""
-    encoded = np.zeros((len(values), 1))
+    encoded = np.zeros((len(values), 2))
     for fold in range(_FOLDS):
         own = folds == fold
-        learnt = values[~own], y[~own]
-        if not len(learnt[1]) or not own.any():
-            continue
-        categories, means, overall = _shrunken_means(*learnt)
-        block = {"categories": categories, "means": means, "overall": overall}
-        encoded[own] = _means_of(block, values[own])
+        if own.any() and not own.all():
+            encoded[own] = _means_of(_learnt_means(values[~own], y[~own]), values[own])
     return encoded
 
 
-def _shrunken_means(values: NDArray[Any], y: Floats) -> tuple[list[str], Floats, float]:
+def _learnt_means(values: NDArray[Any], y: Floats) -> Block:
     """Mean target by category, drawn to the overall mean as empirical Bayes has it.
 
     A category with n rows keeps the share n τ² / (n τ² + σ²) of its own deviation, with σ² the
-    variance within categories and τ² the variance between their true means.
+    variance within categories and τ² the variance between their true means. 1 less that share is
+    what remains unknown of τ².
     """
     overall = float(y.mean())
     groups = pd.Series(y - overall).groupby(pd.Series(values), sort=True)
@@ -431,8 +427,13 @@ def _shrunken_means(values: NDArray[Any], y: Floats) -> tuple[list[str], Floats,
         within = squares / (rows - groups_seen)
         spread = float(np.average(means[repeated] ** 2, weights=n[repeated]))
         between = max(0.0, spread - within * groups_seen / rows)
-    share = n * between / np.maximum(n * between + within, np.finfo(np.float64).tiny)
-    return [str(name) for name in counts.index], overall + share * means, overall
+    shares = n * between / np.maximum(n * between + within, np.finfo(np.float64).tiny)
+    return {
+        "categories": [str(name) for name in counts.index],
+        "means": overall + shares * means,
+        "shares": shares,
+        "overall": overall,
+    }
 
 
 _FIT: dict[str, Callable[[Any, Floats, list[Column]], Block]] = {

@@ -7,7 +7,6 @@ from typing import Any, NamedTuple, Self, final
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.spatial import KDTree
 from scipy.spatial.distance import cdist
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
@@ -17,10 +16,6 @@ from accord._types import Bools, Floats, Indices
 from accord.export import Value, affine, states
 from accord.trust.search import NearestRows
 
-# A k-d tree is quicker than products with all rows for so few features, or where so few of more
-# count; otherwise it visits nearly every row. Measured with 1,000 and 5,000 references.
-_TREE_FEATURES, _TREE_COUNTING = 5, 3.0
-_LEAF_ROWS = 32
 # Rows among which a growth seeks neighbours. Measured on tables of 8,000 to 22,000 rows: with
 # 20,000, parts that were held out (tails, gaps, clusters) are recognised a little better, by 0.01
 # of the area under the curve in mean over 19 of them, and a search takes four times as long; with
@@ -220,12 +215,7 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         """
         if Z.shape[1] == 0:
             return np.zeros((len(Z), k)), np.tile(np.arange(k), (len(Z), 1))
-        search = self._search
-        if isinstance(search, NearestRows):
-            return search.query(Z, k, near=near)
-        distances, rows = search.query(Z, k=np.arange(1, k + 1))
-        # at an infinite distance a tree finds no row, and any is as near
-        return distances, np.minimum(rows, len(self.references_) - 1)
+        return self._search.query(Z, k, near=near)
 
     def _few(self, Z: Floats, k: int, among: Bools) -> tuple[Floats, Indices]:
         """As ``_nearest``, among some of the references, by all their distances."""
@@ -235,22 +225,13 @@ class Proximity(BaseEstimator):  # type: ignore[misc]
         return np.take_along_axis(distances, order, axis=1), chosen[order]
 
     @cached_property
-    def _by_tree(self) -> bool:
-        """Whether few features count: (Σ v)² / Σ v² of their variances v, weights included."""
-        variance = self.references_.var(axis=0)
-        counting = float(variance.sum()) ** 2 / float(np.square(variance).sum())
-        return len(variance) <= _TREE_FEATURES or counting <= _TREE_COUNTING
-
-    @cached_property
-    def _search(self) -> KDTree | NearestRows:
+    def _search(self) -> NearestRows:
         """The search structure, built once; a saved model holds the rows only."""
-        if self._by_tree:
-            return KDTree(self.references_, leafsize=_LEAF_ROWS)
         return NearestRows(self.references_)
 
     def __getstate__(self) -> dict[str, Any]:
         state = super().__getstate__()
-        return {name: value for name, value in state.items() if name not in ("_search", "_by_tree")}
+        return {name: value for name, value in state.items() if name != "_search"}
 
 
 def _lengths_by_feature(apart: Floats) -> Floats:

@@ -8,8 +8,9 @@ than that by more than the rounding error is none of the k nearest. What is left
 references, is measured again by differences in double precision. Where it is enough to know that a
 row is near, the k least of the coarse values tell, and nothing is measured.
 
-References of different kinds, such as categories, lie apart: they are cells, each in a box. A row
-is compared with those of its own cell first, and then with cells whose box is not too far away.
+References are in cells, each in a box: those of different kinds, such as categories, lie apart, and
+many of one kind are halved. A row is compared with those of its own cell first, which is enough for
+most that are near, and then with cells whose box is not too far away.
 """
 
 from functools import cached_property
@@ -27,8 +28,8 @@ Singles = NDArray[np.float32]
 
 _GROUP = 8
 _COARSE_GROUPS = 20
-# Products that are held at a time: 1 MB, which the processor reads again sooner than memory.
-_PRODUCTS = 2**18
+# Products that are held at a time: 2 MB, which the processor reads again sooner than memory.
+_PRODUCTS = 2**19
 _MOST_ROWS = 512
 # Rows whose candidates are measured together: calls cost more than the work on a few.
 _TOGETHER = 2**14
@@ -43,6 +44,8 @@ _LARGEST, _NONE = 1e36, 1e38
 # A cell has at least so many references, and the gap to the next one is at least as wide as a
 # typical distance to this neighbour, that of so many references: else both would be searched.
 _CELL_ROWS = 256
+# Cells with more references are halved: most near rows are seen to be near from their own half.
+_MOST_CELL_ROWS = 2_000
 # So few rows are sooner compared with all references than sorted by their cells.
 _WORTH_CELLS = 512
 _TYPICAL_NEIGHBOR, _TYPICAL_ROWS = 5, 16
@@ -278,7 +281,7 @@ class _Cells:
 
 
 def _apart(references: Floats) -> list[Indices]:
-    """Places of the references, in parts between which there are wide gaps in some feature."""
+    """Places of the references, in parts: first between wide gaps in some feature, then halves."""
     if len(references) < 2 * _CELL_ROWS:
         return [np.arange(len(references))]
     few = references[:: -(-len(references) // _TYPICAL_ROWS)]
@@ -288,6 +291,8 @@ def _apart(references: Floats) -> list[Indices]:
     while waiting:
         own = waiting.pop()
         left = _left_of_gap(references[own], wide)
+        if left is None and len(own) > _MOST_CELL_ROWS:
+            left = _lower_half(references[own])
         if left is None:
             found.append(own)
         else:
@@ -307,3 +312,11 @@ def _left_of_gap(rows: Floats, wide: float) -> Bools | None:
         return None
     best = np.abs(at + _CELL_ROWS - n / 2).argmin()
     return np.asarray(rows[:, feature[best]] <= ranked[at[best] + _CELL_ROWS - 1, feature[best]])
+
+
+def _lower_half(rows: Floats) -> Bools:
+    """Which rows lie in the lower half of the feature in which they differ most."""
+    order = np.argsort(rows[:, rows.var(axis=0).argmax()], kind="stable")
+    lower = np.zeros(len(rows), bool)
+    lower[order[: len(rows) // 2]] = True
+    return lower
