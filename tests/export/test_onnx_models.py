@@ -183,6 +183,8 @@ def test_the_parts_of_a_blend_are_all_named(skewed, tmp_path, monkeypatch) -> No
 def test_levels_are_probabilities(skewed, tmp_path) -> None:
     with pytest.raises(ValueError, match="levels"):
         skewed.export(tmp_path / "m.onnx", levels=[50])
+    with pytest.raises(ValueError, match="levels must hold at least one probability, got none"):
+        skewed.export(tmp_path / "m.onnx", levels=[])
     assert list(tmp_path.iterdir()) == []
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from accord._wording import number, percent
 from accord.paper import reproduce
@@ -23,6 +24,7 @@ from accord.report import (
     reproduction_report,
     validate_report,
 )
+from accord.report.monitor import number_batches
 from accord.workflows import (
     FeatureEffect,
     FitResult,
@@ -230,6 +232,23 @@ def test_columns_that_are_not_used_move_nothing(fitted: FitResult) -> None:
     assert fit_report(replace(fitted, effects=effects)).count("no single direction") == sum(
         effect.direction == "no single direction" for effect in fitted.effects
     )
+
+
+def test_commands_name_the_file_as_a_shell_reads_it(fitted: FitResult) -> None:
+    page = fit_report(fitted, model_file="our <model>.accord")
+    for command in ("predict", "evaluate"):
+        assert f"accord {command} &#39;our &lt;model&gt;.accord&#39; " in page
+    assert "model.accord new" not in page
+
+
+@pytest.mark.parametrize("count", [1, 4, 40])
+def test_batches_are_numbered_from_the_first_one_on(count: int) -> None:
+    figure = Figure()
+    ax = figure.subplots()
+    number_batches(ax, count)
+    shown = [place for place in ax.get_xticks() if 0.5 <= place <= count + 0.5]
+    assert shown
+    assert all(place == round(place) for place in shown)
 
 
 def test_the_course_of_time(fitted: FitResult, houses: pd.DataFrame, tmp_path: Path) -> None:

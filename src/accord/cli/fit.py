@@ -201,7 +201,7 @@ def fit(
         result = fit_table(
             model, file, progress=progress, checkpoint=kept, client=client, **columns
         )
-    page = "" if no_report else fit_report(result)
+    page = "" if no_report else fit_report(result, model_file=output.name)
     with atomic_outputs(wanted, inputs=[table], force=force) as parts:
         result.model.save(parts[0])
         if not no_report:

@@ -74,6 +74,11 @@ def answer_graph(
     ``unusual_score`` and ``unusual`` (N,).
     """
     found = np.atleast_1d(np.asarray(levels, dtype=np.float64))
+    if not found.size:
+        raise ValueError(
+            "levels must hold at least one probability, got none. Leave them out for the ends and "
+            "the middle of the model's interval."
+        )
     check_probability("levels", found, strict=True, remedy="Write 0.95 for 95 %.")
     quantiles = _quantiles(answer, found)
     mean, std = answer.mixture.moments()

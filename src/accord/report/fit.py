@@ -1,5 +1,6 @@
 """The report on a fit: can the model be relied on, and is it any use?"""
 
+import shlex
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,8 +27,11 @@ _NAMES = ("held-out rows", "unusual rows")
 _SMALL = 4.2
 
 
-def fit_report(result: FitResult) -> str:
-    """A page on a fitted model, from :func:`accord.workflows.fit_table`."""
+def fit_report(result: FitResult, *, model_file: str = "model.accord") -> str:
+    """A page on a fitted model, from :func:`accord.workflows.fit_table`.
+
+    ``model_file`` is the model's name in commands that the page proposes.
+    """
     held_out, shifted = result.held_out, result.shifted
     card = result.model.card_
     columns = result.columns()
@@ -68,6 +72,7 @@ def fit_report(result: FitResult) -> str:
         unusual_rows=result.unusual_rows,
         notes=result.notes,
         seconds=result.seconds,
+        model_file=shlex.quote(model_file),
     )
 
 

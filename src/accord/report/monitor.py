@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 
 _SHOWN_COLUMNS = 15
 _SHOWN_BATCHES = 30
+# So many batches are numbered one by one.
+_EACH_BATCH = 10
 # Batches whose drift stands side by side.
 _SIDE_BY_SIDE = 8
 
@@ -77,7 +79,7 @@ def _coverage(history: History) -> Markup:
         bottom = min(float(covered.min()), float(low[-1]), history.coverage - 0.1)
         ax.set(ylim=(max(0.0, bottom - 0.03), 1.02))
         ax.set_ylabel("inside the interval")
-        _batches(ax, len(covered))
+        number_batches(ax, len(covered))
         style.percent_axis(ax.yaxis)
         style.legend_below(ax, columns=2)
 
@@ -101,15 +103,18 @@ def _evidence(history: History) -> Markup:
         ax.set(ylim=(min(0.1, values.min() / 2), max(2 * ALARM, 2 * values.max())))
         ax.set_ylabel("evidence, logarithmic")
         style.plain_log_axis(ax.yaxis)
-        _batches(ax, len(values))
+        number_batches(ax, len(values))
         style.legend_below(ax, columns=2)
 
     return draw(paint, alt=f"Evidence after each batch; {ALARM:g} is the alarm.", height=3.8)
 
 
-def _batches(ax: "Axes", count: int) -> None:
+def number_batches(ax: "Axes", count: int) -> None:
     """Batches on the x-axis, with room for one alone."""
     from matplotlib.ticker import MaxNLocator
 
     ax.set(xlim=(0.5, count + 0.5), xlabel="batch with targets, in order")
-    ax.xaxis.set_major_locator(MaxNLocator(integer=True, min_n_ticks=1))
+    if count <= _EACH_BATCH:
+        ax.set_xticks(range(1, count + 1))
+    else:
+        ax.xaxis.set_major_locator(MaxNLocator(integer=True))

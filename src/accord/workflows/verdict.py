@@ -30,6 +30,8 @@ _BOTH = "Reliable and useful"
 # Below this R² the columns say little about the target, unless a typing error made it so: then
 # intervals are narrow all the same.
 _WEAK = 0.1
+# How many times as wide: beyond this, the number says nothing more.
+_COUNTED = 100
 
 RULE = (
     "Intervals hold if the exact 95 % confidence range of their coverage excludes twice as many "
@@ -346,9 +348,9 @@ def _remarks(
         )
     if len(shifted) and shifted.mean_width > 1.5 * held_out.mean_width:
         ratio = shifted.mean_width / held_out.mean_width
+        times = number(ratio, 2) if ratio <= _COUNTED else f"over {_COUNTED}"
         remarks.append(
-            f"For unusual rows the intervals are {number(ratio, 2)} times as wide: less is known "
-            "there."
+            f"For unusual rows the intervals are {times} times as wide: less is known there."
         )
     for group in held_out.groups(held_out.mean, QUARTILES):
         if _falls_short(group, judged.stated):
