@@ -258,6 +258,17 @@ def test_what_is_unknown_counts_as_distance_in_its_own_column() -> None:
     assert found.narrow[1].startswith("more training rows like this one: up to ")
 
 
+def test_of_many_categories_a_new_one_is_told_from_a_rare_one() -> None:
+    rng = np.random.default_rng(0)
+    level = np.r_[np.arange(80), rng.integers(40, size=220)]
+    frame = pd.DataFrame({"k": [f"k{place}" for place in level], "a": rng.normal(size=300)})
+    y = rng.normal(size=80)[level] + frame["a"] + rng.normal(0, 0.3, 300)
+    model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(frame, y)
+    found = model.explain_uncertainty(pd.DataFrame({"k": ["new", "k79"], "a": [9.0, 9.0]}))
+    assert "k new: no training row has it" in found.unlike[0]
+    assert "k k79: no training row has it" not in found.unlike[1]
+
+
 def test_a_saved_model_gives_the_same_receipts(
     model: TableRegressor, houses: pd.DataFrame, model_file
 ) -> None:

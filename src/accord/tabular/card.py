@@ -237,7 +237,7 @@ def _ratio(error: Floats, std: Floats) -> float:
 
 
 LEVELS = np.linspace(0, 1, 101)
-CATEGORIES = 50
+_CATEGORIES = 50
 # In robust standard deviations; a rare category or a gap counts as the deviation that as few
 # rows of a normal distribution exceed.
 _REMARKABLE = 2.0
@@ -272,7 +272,7 @@ class TableProfile:
             self.quantiles[numeric] = np.nanquantile(values, LEVELS, axis=0).T
         for place in sorted(set(range(X.shape[1])) - set(numeric)):
             counts = X.iloc[:, place].value_counts()
-            shares, name = (counts / max(1, counts.sum())).head(CATEGORIES), self.names[place]
+            shares, name = (counts / max(1, counts.sum())).head(_CATEGORIES), self.names[place]
             self.shares[name] = {str(k): float(v) for k, v in shares.items()}
             self.single[name] = float((counts == 1).sum()) / max(1, len(X))
 

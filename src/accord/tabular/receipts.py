@@ -10,7 +10,7 @@ from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.portfolio import Blanks, HeldOut
 from accord.tables import TableEncoder
-from accord.tabular.card import CATEGORIES, TableProfile
+from accord.tabular.card import TableProfile
 from accord.trust import (
     Columns,
     Proximity,
@@ -129,6 +129,7 @@ class _Cells:
         self.profile, self.columns, self.x = model.profile_, columns, x
         self.cells = X[list(columns.names)]
         self.missing: Bools = self.cells.isna().to_numpy()
+        self.seen = {c.name: set(c.categories) for c in encoder.schema.columns}
         self.new = self._new()
         self.references = proximity.references()
         self.sampled = len(self.references) < self.profile.n_rows
@@ -143,9 +144,8 @@ class _Cells:
         for place, name in enumerate(self.columns.names):
             if self.profile.missing[self.profile.names.index(name)] == 0:
                 new[:, place] = self.missing[:, place]
-            shares = self.profile.shares.get(name)
-            if shares is not None and len(shares) < CATEGORIES:
-                seen = self.cells[name].astype(str).isin(list(shares)).to_numpy()
+            if name in self.profile.shares:
+                seen = self.cells[name].astype(str).isin(self.seen[name]).to_numpy()
                 new[:, place] |= ~seen & ~self.missing[:, place]
         return new
 
@@ -166,7 +166,7 @@ class _Cells:
         if name in self.profile.shares:
             shares = self.profile.shares[name]
             category = str(self.cells.iat[row, column])
-            rare = None if len(shares) >= CATEGORIES else 0.0
+            rare = None if category in self.seen[name] else 0.0
             return unlike_category(category, shares.get(category, rare), self.profile.n_rows)
         if name not in self.measured:
             return _DIFFERS

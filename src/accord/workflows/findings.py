@@ -204,7 +204,8 @@ def _encoding(column: Column, missing: int) -> str:
     gaps = f"; {count(missing, 'gap')}" if missing else ""
     if column.kind == "category":
         n = len(column.categories)
-        how = "a feature each" if n <= ONE_HOT_CATEGORIES else "replaced by their mean target"
+        own = "their mean target, and how well it is known"
+        how = "a feature each" if n <= ONE_HOT_CATEGORIES else own
         return f"{how}{gaps}"
     filled = f"{gaps} filled with the median, and marked" if missing else ""
     if column.kind == "date":
