@@ -69,6 +69,25 @@ def test_rows_of_rare_categories_are_less_certain_than_those_of_common_ones() ->
     assert width[rare].mean() > 1.3 * width[common].mean()
 
 
+def test_many_categories_that_tell_nothing_widen_nothing() -> None:
+    """Every new row seemed to lack two columns: 90 % intervals held 99.5 %, 1.8 wide for 1.0."""
+    rng = np.random.default_rng(1)
+
+    def rows(n: int) -> pd.DataFrame:
+        frame = pd.DataFrame(rng.normal(size=(n, 4)), columns=list("abcd"))
+        frame["one"] = [f"u{place}" for place in rng.integers(100, size=n)]
+        frame["two"] = [f"v{place}" for place in rng.zipf(1.5, size=n).clip(max=60)]
+        y = np.sin(frame["a"]) + 0.5 * frame["b"] + 0.3 * rng.normal(size=n)
+        return frame.assign(y=y)
+
+    train, new = rows(400), rows(2_000)
+    model = TableRegressor(effort="quick", random_state=0).fit(train, "y")
+    interval = model.predict_interval(new, coverage=0.9)
+    covered = (interval["lower"] <= new["y"]) & (new["y"] <= interval["upper"])
+    assert 0.85 < covered.mean() < 0.95
+    assert (interval["upper"] - interval["lower"]).mean() < 1.2
+
+
 def test_a_category_that_tells_nothing_widens_nothing() -> None:
     frame = levels(240, np.zeros(6), seed=1)
     model = TableRegressor(effort="quick", time_budget=1e-3, random_state=0).fit(frame, "y")

@@ -90,7 +90,7 @@ class TableEncoder:
         for kind, columns in grouped(self.schema):
             values = _values(X, columns, kind)
             block = {"kind": kind, **_FIT[kind](values, y, columns)}
-            own = _cross_fitted(values, y, folds) if kind == "target" else None
+            own = _cross_fitted(block, values, y, folds) if kind == "target" else None
             if own is not None:
                 block |= _scaling(own)
             self.blocks_.append(block)
@@ -398,9 +398,15 @@ def _means_of(block: Block, values: NDArray[Any]) -> Floats:
     return found  # −1, an unseen category, is the last
 
 
-def _cross_fitted(values: NDArray[Any], y: Floats, folds: Indices) -> Floats:
-    """Each training row's encoding, learnt from the rows of the other folds."""
+def _cross_fitted(block: Block, values: NDArray[Any], y: Floats, folds: Indices) -> Floats:
+    """Each training row's encoding, learnt from the rows of the other folds; (N, 2).
+
+    Where categories say nothing in all rows together, every new row is as if its own were unknown:
+    so are the training rows then, and the column is constant.
+    """
     encoded = np.zeros((len(values), 2))
+    if not block["shares"].any():
+        return encoded
     for fold in range(_FOLDS):
         own = folds == fold
         if own.any() and not own.all():

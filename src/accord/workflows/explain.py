@@ -144,7 +144,8 @@ def used_shares(model: TableRegressor) -> Counter[str]:
 
 def unused_columns(model: TableRegressor) -> list[str]:
     """Columns that no model looks at."""
-    return [name for name, share in used_shares(model).items() if share == 0]
+    used = used_shares(model)
+    return [name for name in model.schema_.names if used[name] == 0]
 
 
 def _change(moved: ArrayLike, before: Floats, *, copies: int) -> float:
