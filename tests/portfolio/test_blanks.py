@@ -49,7 +49,7 @@ def test_rows_of_unknown_categories_are_as_uncertain_as_they_are(n_levels: int) 
 
 
 def test_rows_of_rare_categories_are_less_certain_than_those_of_common_ones() -> None:
-    """65 % were inside 90 % intervals where a category had one training row, or two."""
+    """Models are not told a category's number of rows, but how well its mean is known."""
     rng = np.random.default_rng(0)
     effects, chance = rng.normal(size=120), 1 / np.arange(1, 121) ** 1.1
 

@@ -1,5 +1,6 @@
 """The nearest rows by products in single precision: the same as by all distances."""
 
+import tracemalloc
 from collections.abc import Callable
 
 import numpy as np
@@ -24,6 +25,13 @@ def with_kinds(n: int, d: int) -> Rows:
     return np.hstack([RNG.normal(size=(n, d)), 9.0 * RNG.integers(0, 2, size=(n, 3))])
 
 
+def beside_dense(n: int) -> tuple[Rows, Rows, int]:
+    """Rows in the box of few references that lie far off, and beside many that lie close by."""
+    sparse, dense = 100 * RNG.normal(size=(300, 6)), RNG.normal(size=(1800, 6))
+    sparse[:, 0], dense[:, 0] = 0.0, 9.0
+    return np.vstack([sparse, dense]), np.hstack([np.zeros((n, 1)), RNG.normal(size=(n, 5))]), 5
+
+
 CASES: dict[str, Callable[[], tuple[Rows, Rows, int]]] = {
     "plain": lambda: (RNG.normal(size=(3000, 10)), RNG.normal(size=(700, 10)), 5),
     "halved": lambda: (RNG.normal(size=(9000, 3)), RNG.normal(size=(700, 3)), 5),
@@ -36,6 +44,7 @@ CASES: dict[str, Callable[[], tuple[Rows, Rows, int]]] = {
     "outlying references": lambda: (outlying(900, 6), RNG.normal(size=(100, 6)), 5),
     "far away": lambda: (RNG.normal(size=(900, 6)), 1e5 * RNG.normal(size=(100, 6)), 5),
     "some far away": lambda: (RNG.normal(size=(900, 6)), 1e3 * outlying(100, 6), 5),
+    "a dense kind beside a sparse one": lambda: beside_dense(600),
     "kinds": lambda: (with_kinds(4000, 6), with_kinds(600, 6), 5),
     "rows between kinds": lambda: (with_kinds(4000, 6), 0.5 * with_kinds(600, 6), 5),
     "rows beyond kinds": lambda: (with_kinds(4000, 2), 20 * RNG.normal(size=(600, 5)), 5),
@@ -123,3 +132,16 @@ def test_no_row_that_is_not_near_is_called_near() -> None:
     distances, found = NearestRows(references).query(rows, k, near=float(exact.mean(axis=1).min()))
     assert np.all(found >= 0)
     np.testing.assert_array_equal(distances, exact)
+
+
+def test_what_is_looked_at_does_not_grow_with_the_references_beside_a_row() -> None:
+    references, rows, k = beside_dense(8192)
+    search = NearestRows(references)
+    search.query(rows, k)
+    tracemalloc.start()
+    try:
+        search.query(rows, k)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 8 * len(rows) * 500  # a number for each of its 1,800 would be more than that

@@ -1,6 +1,6 @@
 """The nearest of some rows, found by products in single precision and exact nevertheless.
 
-‖a − x‖² − ‖x‖² = ‖a‖² − 2 a·x: one matrix product gives it for a block of new rows x and all
+‖a − x‖² − ‖x‖² = ‖a‖² − 2 a·x: one matrix product gives it for a block of new rows x and many
 references a, up to a rounding error with a known bound. References are looked at in groups. Their
 least values, and those of few coarse groups, take one pass over the products; the k-th least of the
 coarse ones is the value of a reference, and k − 1 others are no farther. So whatever is farther

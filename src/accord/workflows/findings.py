@@ -183,7 +183,9 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
             name=decision.column,
             used=decision.used and used[decision.column] != 0,
             found=decision.reason,
-            done=_done(columns[decision.column], missing[decision.column], used[decision.column])
+            done=_done(
+                columns[decision.column], missing[decision.column], used.get(decision.column)
+            )
             if decision.used
             else "not used",
             hint=hints.get(decision.column, ""),
@@ -193,7 +195,9 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
     ]
 
 
-def _done(column: Column, missing: int, share: float) -> str:
+def _done(column: Column, missing: int, share: float | None) -> str:
+    if share is None:  # no feature came of it
+        return "not used: its values say nothing of the target"
     if share == 0:
         return "not used: held-out rows are predicted as well without it"
     partly = "" if share == 1 else "; features that held-out rows do not need are left out"
