@@ -55,7 +55,7 @@ def test_what_is_said_of_the_default_was_measured():
     inside = re.findall(r"over all test rows: ([\d.]+%) \(quantiles ([\d.]+%)\)", measured)
     assert re.findall(r"^\| [^|]+ \| ([\d.]+%) \| ([\d.]+%) \|$", top, flags=re.M) == inside
     narrower, below = counts("90 % intervals narrower than .*"), counts("NLL below CatBoost's")
-    assert f"on {narrower[0, 0]} of the {narrower[0, 1]} tables" in top
+    assert f"on {narrower[0, 0]} of the {narrower[0, 1]} tasks" in top
     assert f"lower on all {below[0, 1]}" in top
     assert below[0, 0] == below[0, 1]
     ours, theirs = (counts(f"at least 85 .*, {of}")[1:].sum(0) for of in ("accord", "quantiles"))
