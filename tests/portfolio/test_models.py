@@ -154,3 +154,13 @@ def test_which_recipes_are_tried(censored: bool) -> None:
     plain = [r.name for r in recipes_for("quick", X, Z, censored=censored)]
     assert len(plain) < len(names)
     assert "logarithm" not in plain
+
+
+@pytest.mark.parametrize(
+    ("n", "tried"), [(4_999, False), (5_000, True), (50_000, True), (50_001, False)]
+)
+def test_quick_tries_trees_where_they_are_sharper_and_not_slow(n: int, tried: bool) -> None:
+    x, z = np.linspace(-1, 1, n)[:, None], np.linspace(-1, 1, n)
+    assert ("trees" in [r.name for r in recipes_for("quick", x, z)]) == tried
+    assert "trees" in [r.name for r in recipes_for("standard", x, z)]
+    assert "trees" not in [r.name for r in recipes_for("quick", x, z, censored=True)]

@@ -202,6 +202,8 @@ _GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 2_000
 _TREES_ROWS, _TREES_FEATURES = 100, 2_000
 # From this many rows on, more and smaller steps of boosting pay; training stops early all the same.
 _ROWS_FOR_MANY_TREES = 2_000
+# Trees make up for the short training of "quick" from so many rows on; beyond, they are slow.
+_ROWS_FOR_QUICK_TREES = range(5_000, 50_001)
 
 
 def recipes_for(
@@ -228,7 +230,8 @@ def recipes_for(
     recipes: list[Recipe] = list(networks)
     if not censored:
         recipes += _ridges(x, y)
-    if effort != "quick" and not censored and n >= _TREES_ROWS and d <= _TREES_FEATURES:
+    enough = n in _ROWS_FOR_QUICK_TREES if effort == "quick" else n >= _TREES_ROWS
+    if enough and not censored and d <= _TREES_FEATURES:
         many = n >= _ROWS_FOR_MANY_TREES
         recipes.append(BoostingRecipe(trees=600, rate=0.05) if many else BoostingRecipe())
     small = n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_FEATURES
