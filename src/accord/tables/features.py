@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._types import Floats, Indices
-from accord._wording import count, listed
+from accord._wording import count, listed, quoted
 from accord.tables.cells import CellFormat
 from accord.tables.detection import Inferred, counts_rows, detect, infer_column, other_order
 from accord.tables.files import Table

@@ -18,8 +18,8 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from accord._files import STANDARD_STREAM, OptionError, printable, quoted
-from accord._wording import listed
+from accord._files import STANDARD_STREAM, OptionError
+from accord._wording import listed, printable, quoted
 from accord.tables.cells import DecimalMark, guard_formulas
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark

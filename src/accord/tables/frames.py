@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from accord._files import quoted
+from accord._wording import quoted
 from accord.tables.schema import TableError, check_names
 
 

@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._types import Bools, Floats
-from accord._wording import count, listed
+from accord._wording import count, listed, quoted
 from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
 from accord.tables.conforming import Surprises, conform_rows
 from accord.tables.detection import detect

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
-from accord._wording import count, listed, listed_plainly, percent, with_error
+from accord._wording import count, listed, listed_plainly, percent, quoted, with_error
 from accord.estimators import fit_together
 from accord.metrics import METRICS, Metric
 from accord.portfolio import random_parts, time_parts

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accord._files import quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
-from accord._wording import count, percent
+from accord._wording import count, percent, quoted
 from accord.distributions import Distribution
 from accord.metrics import MINIMUM_ROWS
 from accord.splits import groups_of_copies

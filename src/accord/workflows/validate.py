@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._types import Floats, Indices
-from accord._wording import count, number, percent
+from accord._wording import count, number, percent, quoted
 from accord.agreement import (
     Agreement,
     DatasetRule,
