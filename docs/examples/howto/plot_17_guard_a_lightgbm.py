@@ -38,4 +38,5 @@ print(guarded.predict_uncertainty(ask).round(2).assign(unusual=guarded.is_unusua
 
 # %%
 # ``accord.guard(model, fitted=True)`` takes a model that is fitted already, and rows that it has
-# not seen. How the guard works, what it can save, and its figures on seven tables: :doc:`/guard`.
+# not seen. How the guard works, what it can save, and its figures on seventeen tables are in
+# :doc:`/guard`.

@@ -2,7 +2,7 @@
 Why is this interval so wide?
 =============================
 
-Two flats differ in one column only, and one interval is four times as wide as the other. A receipt
+Two flats differ in one column only, and one interval is twice as wide as the other. A receipt
 says where the width comes from, and what would make it narrower.
 """
 

@@ -17,6 +17,7 @@ from accord import __version__
 from accord._progress import say
 from accord.cli.compare import compare
 from accord.cli.datasets import datasets, demo
+from accord.cli.deferred import UNUSED, defer
 from accord.cli.evaluate import evaluate
 from accord.cli.export import export
 from accord.cli.fit import fit
@@ -192,6 +193,7 @@ def main() -> NoReturn:
     # as often as usual is a tenth of a command's start, and once more at its end a fifth.
     gc.set_threshold(50_000)
     atexit.register(gc.freeze)
+    defer(*UNUSED)
     # However a run is ended, temporary files are removed and existing ones stay.
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         if hasattr(signal, name):  # Windows has no SIGHUP

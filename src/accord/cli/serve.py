@@ -31,7 +31,7 @@ from accord.cli import options, terminal
 @click.option(
     "--api-key-file",
     type=options.FILE,
-    help="A file with the key that requests must name.  [default: the variable ACCORD_API_KEY]",
+    help="A file with the key that requests must carry.  [default: the variable ACCORD_API_KEY]",
 )
 @click.option(
     "--max-body",

@@ -1,4 +1,4 @@
-"""Figures of merit for predictions with uncertainty, ours or anybody's; all keyword-only.
+"""Figures of merit for predictions with uncertainty, of any model; all keyword-only.
 
 >>> from accord import metrics
 >>> round(metrics.crps(y_true=[1.0, 2.0], mean=[1.0, 2.5], std=[0.5, 0.5]), 3)

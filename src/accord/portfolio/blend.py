@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy import optimize
 
 from accord._types import Floats, Indices
 from accord.distributions import (
@@ -274,7 +274,9 @@ def with_common_factor(
         ]
         return -mean_score(blended(np.stack(each), shares), weight)
 
-    found = minimize_scalar(loss, bounds=_COMMON_FACTOR, method="bounded", options={"xatol": 0.01})
+    found = optimize.minimize_scalar(
+        loss, bounds=_COMMON_FACTOR, method="bounded", options={"xatol": 0.01}
+    )
     return stretched(float(found.x))
 
 

@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
+from scipy import optimize
 from scipy.special import gammaln, ndtr, stdtr
 
 from accord._types import Floats, Indices
@@ -186,7 +186,9 @@ def _with_best_factor(
         trial = Calibration(math.exp(log_factor), start.floor, start.tolerance_variance, start.df)
         return -mean_score(trial.log_density(part, z, upper=upper), weight)
 
-    found = minimize_scalar(loss, bounds=_LOG_FACTORS, method="bounded", options={"xatol": 0.02})
+    found = optimize.minimize_scalar(
+        loss, bounds=_LOG_FACTORS, method="bounded", options={"xatol": 0.02}
+    )
     return replace(start, factor=math.exp(found.x))
 
 

@@ -18,8 +18,8 @@ from typing import Any, Self, final
 
 import numpy as np
 import torch
+from scipy import optimize
 from scipy.linalg import blas, cholesky, lapack
-from scipy.optimize import minimize
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
@@ -151,7 +151,7 @@ class GaussianProcess:
         start = np.concatenate([np.full(n_lengths, usual), [0.0, math.log(0.1)]])
         bounds = [(usual - 4, usual + 5)] * n_lengths + [(-4.0, 5.0)]
         bounds += [(math.log(_SMALLEST_NOISE), math.log(_LARGEST_NOISE))]
-        found = minimize(
+        found = optimize.minimize(
             loss,
             start,
             jac=True,

@@ -75,7 +75,7 @@ _EVIDENCE = ("held_out_", "judged_", "shifted_")
 
 
 class PortfolioRegressor(DistributionalRegressor):
-    """The sharp default: several kinds of models, chosen and calibrated on rows left out.
+    """The default: several kinds of models, chosen and calibrated on rows left out.
 
     A few recipes (lines; curves of each feature, added up; smooth networks; networks on piecewise
     linear features, with one or five components per row; a Gaussian process; boosted trees; the

@@ -63,7 +63,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
     """A regressor for tables as they are, whose intervals hold.
 
     It takes a data frame (or a CSV or Parquet file) with numbers, categories, dates and gaps;
-    trains a portfolio of ensembles on parts of the rows; calibrates it on the rows that each part
+    trains several kinds of model on parts of the rows; calibrates them on the rows that each part
     left out; and notices rows that are unlike those it has learnt from.
 
     Args:
