@@ -24,6 +24,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
         "_checks",
         "_code",
         "_files",
+        "_lazy",
         "_progress",
         "_processes",
         "_wording",
@@ -120,7 +121,8 @@ def of_private_names(imports: list[Import]) -> list[str]:
 def passed_on(imports: list[Import]) -> list[str]:
     """Names that a package exports and another one has: each should have one door."""
     doors = [each for each in imports if each.file.endswith("__init__.py")]
-    return [str(each) for each in doors if each.source != each.package]
+    # what the door itself is made of is not passed on
+    return [str(each) for each in doors if each.source not in (each.package, "_lazy")]
 
 
 def circle(imports: list[Import]) -> list[str]:

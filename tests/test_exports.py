@@ -8,7 +8,10 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from pathlib import Path
+
+import pytest
 
 import accord
 
@@ -96,8 +99,11 @@ def test_type_checkers_see_the_same_names() -> None:
     assert names_for_type_checkers() | {"__version__"} == set(accord.__all__)
 
 
-def test_only_public_names_have_a_home() -> None:
-    assert set(accord._HOME_OF) < set(accord.__all__)
+@pytest.mark.parametrize("package", ["accord", "accord.paper", "accord.report", "accord.workflows"])
+def test_every_name_that_is_loaded_on_first_use_has_a_home(package: str) -> None:
+    module = import_module(package)
+    homes = [name for names in module._HOMES.values() for name in names]
+    assert sorted(homes) == sorted(set(module.__all__) - {"__version__"})
 
 
 PROGRAM = """\

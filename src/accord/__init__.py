@@ -4,9 +4,9 @@ The public names, each loaded on first use, so that ``import accord`` costs noth
 and editors see them as what they are.
 """
 
-import sys
-from importlib import import_module
 from typing import TYPE_CHECKING
+
+from accord._lazy import loader
 
 __version__ = "0.1.0"
 
@@ -117,8 +117,21 @@ __all__ = [
     "validation",
 ]
 
-# where each public name lives that is not itself a package or module
 _HOMES = {
+    # packages and modules
+    "": (
+        "agreement",
+        "calibration",
+        "datasets",
+        "distributions",
+        "estimators",
+        "losses",
+        "metrics",
+        "plots",
+        "splits",
+        "validation",
+    ),
+    # where each other name lives
     "agreement": (
         "AllWithin",
         "AtLeast",
@@ -165,21 +178,10 @@ _HOMES = {
     "tabular": ("GuardedRegressor", "TableRegressor", "guard"),
     "trust": ("TrustScore",),
 }
-_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 # Hidden from type checkers, so that a misspelt name is an error to them too.
 if not TYPE_CHECKING:
-
-    def __getattr__(name: str) -> object:
-        if name not in __all__:
-            # name and obj let Python add "Did you mean: …?"
-            raise AttributeError(
-                f"module 'accord' has no attribute {name!r}", name=name, obj=sys.modules[__name__]
-            )
-        module = import_module(f"accord.{_HOME_OF.get(name, name)}")
-        value = getattr(module, name) if name in _HOME_OF else module
-        globals()[name] = value
-        return value
+    __getattr__ = loader(__name__, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -17,6 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from accord._wording import printable
+
 STANDARD_STREAM = Path("-")
 _PART = ".part"
 _LOCKS = importlib.util.find_spec("fcntl") is not None  # Windows has none
@@ -28,22 +30,6 @@ _YOUNG_SECONDS = 1.0
 
 class OptionError(ValueError):
     """What was asked for does not fit: a column that is not there, a file that already exists."""
-
-
-def printable(name: object, *, limit: int = 60) -> str:
-    """A name without line ends and terminal escapes, cut to a length."""
-    text = str(name)
-    text = text if len(text) <= limit else text[: limit - 1] + "…"
-    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
-
-
-def quoted(name: object, *, limit: int = 60) -> str:
-    r"""A name as it can be shown in one line of text.
-
-    >>> quoted("price"), quoted("a\nb")
-    ("'price'", "'a\\nb'")
-    """
-    return f"'{printable(name, limit=limit)}'"
 
 
 # --- checks before any long work ---------------------------------------------------------------

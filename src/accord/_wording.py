@@ -1,4 +1,4 @@
-"""Numbers as people read them, and documents as machines do."""
+"""Numbers and names as people read them, and documents as machines do."""
 
 import json
 import math
@@ -6,8 +6,6 @@ import re
 from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
 from typing import Any, Literal
-
-from accord._files import quoted
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -118,6 +116,22 @@ def count(n: int, what: str, several: str = "") -> str:
     ('1 row', '1,200 rows', '2 categories')
     """
     return f"{n:,} {what if n == 1 else several or what + 's'}"
+
+
+def printable(name: object, *, limit: int = 60) -> str:
+    """A name without line ends and terminal escapes, cut to a length."""
+    text = str(name)
+    text = text if len(text) <= limit else text[: limit - 1] + "…"
+    return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
+
+
+def quoted(name: object, *, limit: int = 60) -> str:
+    r"""A name as it can be shown in one line of text.
+
+    >>> quoted("price"), quoted("a\nb")
+    ("'price'", "'a\\nb'")
+    """
+    return f"'{printable(name, limit=limit)}'"
 
 
 def listed_plainly(names: Sequence[str]) -> str:

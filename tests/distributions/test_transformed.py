@@ -33,8 +33,8 @@ BASES = {
     "decomposed": Decomposed(Normal(MU, SIGMA), 0.5 * SIGMA, 0.2 * SIGMA),
 }
 TRANSFORMS = {
-    "log": Log(0.5),
-    "log, then straight": Log(0.5, straight_from=2.5),
+    "log": Log(),
+    "log, then straight": Log(straight_from=2.5),
 }
 
 
@@ -60,7 +60,7 @@ class TestTransformed:
     def test_tail_and_density_together_are_those_by_logarithms(self, base, transform) -> None:
         dist = Transformed(base, transform).moved(0.5, 2.0)
         # the ends, the bound, and beyond it: there is nothing below, and all of it above
-        beside = np.full((4, 3), [[-np.inf], [-1.0], [-0.5], [np.inf]])
+        beside = np.full((4, 3), [[-np.inf], [0.0], [0.5], [np.inf]])
         y = torch.from_numpy(np.concatenate([dist.quantile([1e-9, 0.3, 0.9]).T, beside]))
         for sign in (1.0, -1.0):
             tail, density = dist._tail_and_density(y, torch.full_like(y, sign))

@@ -121,7 +121,7 @@ def test_a_batcher_refuses_more_than_may_wait_and_finishes_what_it_has() -> None
         return [sum(question) for question in questions]
 
     async def run() -> tuple[list[Any], list[Any]]:
-        batcher: Batcher[list[int], int] = Batcher(slowly, Limits(waiting_rows=3))
+        batcher = Batcher(slowly, Limits(waiting_rows=3))
         asked = [asyncio.create_task(batcher.ask([n, n])) for n in range(3)]
         await asyncio.sleep(0.02)
         late = asyncio.create_task(batcher.ask([1]))

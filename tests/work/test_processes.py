@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from accord import PortfolioRegressor
+from accord.portfolio import units
 from accord.work import Here, Processes, Workers, local_workers
 
 
@@ -176,7 +177,7 @@ def test_n_jobs(n_jobs: int | None, kind: type) -> None:
 
 
 def test_a_portfolio_is_the_same_to_the_bit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(PortfolioRegressor.fit.__globals__["_PROCESS_ROWS"], "quick", 0)
+    monkeypatch.setitem(units._PROCESS_ROWS, "quick", 0)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(60, 2))
     y = X[:, 0] + 0.1 * rng.normal(size=60)

@@ -9,15 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from accord._files import (
-    STANDARD_STREAM,
-    OptionError,
-    check_inputs,
-    check_outputs,
-    printable,
-)
+from accord._files import STANDARD_STREAM, OptionError, check_inputs, check_outputs
 from accord._progress import Progress, lines, shown, silent
-from accord._wording import json_text, listed_plainly
+from accord._wording import json_text, listed_plainly, printable
 
 if TYPE_CHECKING:
     from accord.tables import TableFile

@@ -9,7 +9,7 @@ import torch
 from scipy import special
 from torch import Tensor
 
-from accord._checks import check_finite, check_positive
+from accord._checks import check_positive
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, abridged, to_floats
 from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
@@ -22,38 +22,31 @@ _LEAST_SCALE = 1e-3
 @final
 @dataclass(frozen=True)
 class Log:
-    """z = log(y + shift), so that y = exp(z) − shift lies above −shift.
+    """z = log y, so that y = exp(z) is positive.
 
-    Where y + shift is above ``straight_from``, it goes on along the tangent: a wide distribution of
-    z has an absurd mean after an exponential, and not after a straight line.
+    Where y is above ``straight_from``, it goes on along the tangent: a wide distribution of z has
+    an absurd mean after an exponential, and not after a straight line.
     """
 
-    shift: float = 0.0
     straight_from: float = math.inf
 
     def __post_init__(self) -> None:
-        check_finite("shift", self.shift)
         check_positive("straight_from", self.straight_from)
 
     @property
     def _knot(self) -> float:
         return math.log(self.straight_from)
 
-    @property
-    def lower(self) -> float:
-        """The least y."""
-        return -self.shift
-
     def forward(self, z: Tensor) -> Tensor:
         """y of z."""
         if math.isinf(self._knot):
-            return torch.exp(z) - self.shift
+            return torch.exp(z)
         curved = torch.exp(z.clamp(max=self._knot))
-        return curved * (1 + (z - self._knot).clamp(min=0)) - self.shift
+        return curved * (1 + (z - self._knot).clamp(min=0))
 
     def inverse(self, y: Tensor) -> Tensor:
-        """z of y; −∞ for y at or below ``lower``."""
-        x = (y + self.shift).clamp(min=0)
+        """z of y; −∞ for y at or below 0."""
+        x = y.clamp(min=0)
         if math.isinf(self._knot):
             return torch.log(x)
         beyond = (x / self.straight_from - 1).clamp(min=0)
@@ -66,12 +59,12 @@ class Log:
     def normal_moments_beyond(
         self, bound: Floats, location: Floats, scale: Floats, *, above: bool
     ) -> tuple[Floats, Floats, Floats]:
-        """P, E[X] and E[X²] over X = Y − ``lower`` below or above ``bound``, for a normal Z.
+        """P, E[Y] and E[Y²] over Y below or above ``bound``, for a normal Z.
 
         Those of e^Z below the knot, and of the tangent above it, for U = (Z − μ)/σ.
         """
         with np.errstate(divide="ignore"):
-            z = self.inverse(torch.as_tensor(bound - self.shift)).numpy()
+            z = self.inverse(torch.as_tensor(bound)).numpy()
         u, knot = (z - location) / scale, (self._knot - location) / scale
         first, last = (u, np.inf) if above else (-np.inf, u)
         curved = _log_normal_moments(
@@ -80,7 +73,7 @@ class Log:
         if math.isinf(self._knot):
             return curved
         straight = _normal_moments(np.maximum(first, knot), np.maximum(last, knot))
-        # X = e^knot (1 + Z − knot) = e^knot (start + σU)
+        # Y = e^knot (1 + Z − knot) = e^knot (start + σU)
         top, start = self.straight_from, 1 - scale * knot
         mass, line, square = straight
         return (
@@ -197,8 +190,7 @@ class Transformed(Wrapped):
             return None
         variance, kind = torch.from_numpy(difference), self._base._reference
         nothing = torch.zeros_like(kind)
-        mean = torch.from_numpy(first) + self._transform.lower
-        return mean.to(kind), (variance.to(kind), nothing, nothing)
+        return torch.from_numpy(first).to(kind), (variance.to(kind), nothing, nothing)
 
     def _tolerance_variance(self) -> Tensor:
         return self._base._tolerance_variance() * self._variance() / self._base._variance()
@@ -216,7 +208,7 @@ class Transformed(Wrapped):
         if normal is None:
             return None
         stretch = to_floats(self._stretch)
-        origin = to_floats(self._shift) + stretch * self._transform.lower
+        origin = to_floats(self._shift)
         mass, first, second = self._transform.normal_moments_beyond(
             (to_floats(bound) - origin) / stretch,
             to_floats(normal._location),

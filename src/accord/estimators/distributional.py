@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from accord._files import quoted, write_whole
+from accord._files import write_whole
 from accord._types import Floats
-from accord._wording import count, listed_plainly, number, percent
+from accord._wording import count, listed_plainly, number, percent, quoted
 from accord.distributions import Distribution, uncertainty_of
 from accord.plots import plot_model
 

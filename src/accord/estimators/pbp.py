@@ -1,6 +1,5 @@
 """Probabilistic backpropagation as an estimator."""
 
-import time
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -167,13 +166,11 @@ def _fit_group(group: list[tuple[PBPRegressor, _Start]], listener: Listener | No
     y = np.concatenate([start.y for _, start in group])
     posterior = initial_posterior(sizes, generators)
     history: list[Floats] = []
-    started = time.monotonic()
     try:
         for loss in train_pbp(posterior, x, y, epochs=epochs, generators=generators):
             history.append(loss)
             if listener is not None:
-                elapsed = time.monotonic() - started
-                listener(EpochReport(len(history), epochs, len(x), float(loss.mean()), elapsed))
+                listener(EpochReport(len(history), epochs, len(x), float(loss.mean())))
     except KeyboardInterrupt:
         warnings.warn(
             f"training was interrupted after {len(history)} of {epochs} passes; the model keeps "

@@ -1,11 +1,13 @@
 """Every table and figure of the paper, from one call, beside what was published.
 
 One module per study (:mod:`~accord.paper.table1` and the others) holds its runs, departures,
-tables, claims and figures. Loaded on first use, since some bring torch.
+tables, claims and figures. Names are loaded on first use, so that a record depends on the code that
+makes it (:func:`accord._code.code_digest`), and not on that of pages.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from accord._lazy import loader
 
 if TYPE_CHECKING:
     from accord.paper.claims import RULE, JudgedClaim
@@ -63,11 +65,4 @@ __all__ = [
     "study_named",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            value = getattr(import_module(f"accord.paper.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'accord.paper' has no attribute {name!r}")
+__getattr__ = loader(__name__, _HOMES)

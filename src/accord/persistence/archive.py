@@ -16,8 +16,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from accord import __version__
-from accord._files import atomic_output, printable, quoted
-from accord._wording import byte_size
+from accord._files import atomic_output
+from accord._wording import byte_size, printable, quoted
 from accord.distributions import PredictiveModel
 from accord.persistence.encoding import Array, Decoder, Encoder, LayoutError, MissingCodeError
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 
-from accord._files import quoted
+from accord._wording import quoted
 
 # Stable name → where the class is now. The place is a package's public name where it has one.
 TYPES: dict[str, str] = {

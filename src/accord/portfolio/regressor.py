@@ -49,9 +49,9 @@ from accord.portfolio.local import (
     unlike_usual,
 )
 from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
-from accord.portfolio.screening import screened
+from accord.portfolio.screening import notes_on_screening, screened
 from accord.portfolio.streamed import MoreRows, worth_more
-from accord.portfolio.units import PortfolioUnits, rows_seen
+from accord.portfolio.units import PortfolioUnits, pays_for_processes, rows_seen
 from accord.trust import Growth, Proximity, Receipts, array_receipts
 from accord.work import Checkpoint, kept_in, local_workers
 
@@ -63,13 +63,8 @@ _FEWEST_ROWS = 8
 _FEW_ROWS = 2_000
 # With fewer seconds than this, all of them go into the recipes.
 _SCREENING_BUDGET = 30.0
-# With fewer rows, processes would start for longer than they work; each has a copy of the table.
-_PROCESS_ROWS: dict[Effort, int] = {"quick": 3_000, "standard": 250, "best": 150}
-_MOST_PROCESS_ROWS = 200_000
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
-
-
 # Out-of-fold predictions are evidence about a model, not part of it, and are not saved.
 _EVIDENCE = ("held_out_", "judged_", "shifted_")
 
@@ -189,8 +184,9 @@ class PortfolioRegressor(DistributionalRegressor):
         parts = held_out_parts(
             table.x, table.y, table.measured, groups=groups, time=time, seed=seed
         )
+        jobs = self.n_jobs if pays_for_processes(self.effort, len(table)) else None
         with (
-            local_workers(client, self._jobs(len(table)), module="accord.portfolio") as workers,
+            local_workers(client, jobs, module="accord.portfolio") as workers,
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
@@ -258,17 +254,8 @@ class PortfolioRegressor(DistributionalRegressor):
         self.left_out_ = np.arange(0)
         if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
             table, self.left_out_ = screened(table, parts, seed=seed, overwrite=overwrite)
-        if n := len(self.left_out_):
-            words = "features is" if n == 1 else "features are"
-            self.notes_ += (
-                f"{n} of {table.x.shape[1]} {words} left out: held-out rows are predicted as well "
-                "without.",
-            )
+        self.notes_ += notes_on_screening(len(self.left_out_), table.x.shape[1])
         return table
-
-    def _jobs(self, n: int) -> int | None:
-        """The processes that are worth their start on n rows."""
-        return self.n_jobs if _PROCESS_ROWS[self.effort] <= n <= _MOST_PROCESS_ROWS else None
 
     def _try_recipes(self, units: PortfolioUnits, more: MoreRows | None) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""

@@ -62,6 +62,14 @@ def screened(
     return kept, np.flatnonzero(idle)
 
 
+def notes_on_screening(n_left_out: int, n: int) -> tuple[str, ...]:
+    """That some of the features are left out, where some are."""
+    if not n_left_out:
+        return ()
+    words = "features is" if n_left_out == 1 else "features are"
+    return (f"{n_left_out} of {n} {words} left out: held-out rows are predicted as well without.",)
+
+
 def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: int) -> Bools:
     """Which columns the models of a portfolio should see, (d,)."""
     n, d = table.x.shape

@@ -25,19 +25,27 @@ from accord.portfolio.local import (
     growth_of,
 )
 from accord.portfolio.models import Model
-from accord.portfolio.recipes import NetworkRecipe, Recipe
+from accord.portfolio.recipes import Effort, NetworkRecipe, Recipe
 from accord.portfolio.streamed import MoreRows, most_work, trained_further
 from accord.training import DivergedError, Listener
 from accord.work import Checkpoint, Done, Here, Workers, carry_out, digest
 
 Shared = tuple[TrainingTable, list[Part]]
 
+# With fewer rows, processes would start for longer than they work; each has a copy of the table.
+_PROCESS_ROWS: dict[Effort, int] = {"quick": 3_000, "standard": 250, "best": 150}
+_MOST_PROCESS_ROWS = 200_000
 # Rows that say how usual rows are to models of a shifted part.
 _GROWTH_ROWS = 50_000
 # So many shifted parts are looked at, however little time is left.
 _FEWEST_SHIFTED = 2
 # A recipe that ends like this is left out, and the others are tried.
 _UNTRAINABLE = (LinAlgError, DivergedError)
+
+
+def pays_for_processes(effort: Effort, n: int) -> bool:
+    """Whether the units on n rows are worth the start of processes of their own."""
+    return _PROCESS_ROWS[effort] <= n <= _MOST_PROCESS_ROWS
 
 
 @dataclass(frozen=True)

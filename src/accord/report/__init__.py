@@ -3,8 +3,9 @@
 Each is loaded on first use, with the workflow that it reports on and no other.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from accord._lazy import loader
 
 if TYPE_CHECKING:
     from accord.report.compare import compare_report
@@ -15,12 +16,12 @@ if TYPE_CHECKING:
     from accord.report.validate import validate_report
 
 _HOMES = {
-    "compare_report": "compare",
-    "evaluate_report": "evaluate",
-    "fit_report": "fit",
-    "monitor_report": "monitor",
-    "reproduction_report": "reproduce",
-    "validate_report": "validate",
+    "compare": ("compare_report",),
+    "evaluate": ("evaluate_report",),
+    "fit": ("fit_report",),
+    "monitor": ("monitor_report",),
+    "reproduce": ("reproduction_report",),
+    "validate": ("validate_report",),
 }
 
 __all__ = [
@@ -32,10 +33,4 @@ __all__ = [
     "validate_report",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'accord.report' has no attribute {name!r}")
-    value = getattr(import_module(f"accord.report.{_HOMES[name]}"), name)
-    globals()[name] = value
-    return value
+__getattr__ = loader(__name__, _HOMES)

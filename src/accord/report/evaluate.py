@@ -1,16 +1,15 @@
 """The report on new labelled rows: does the model hold?"""
 
+from accord.metrics import MINIMUM_ROWS
 from accord.report import page
 from accord.workflows import QUARTILES, RULE, EvaluateResult
-
-_MINIMUM_ROWS = 10
 
 
 def evaluate_report(result: EvaluateResult) -> str:
     """A page on a model's answers to new rows, from :func:`accord.workflows.evaluate_table`."""
     found, card = result.found, result.card
     curves = {"all rows": found}
-    if result.unusual.sum() >= _MINIMUM_ROWS:
+    if result.unusual.sum() >= MINIMUM_ROWS:
         curves |= {"unusual rows": found[result.unusual], "other rows": found[~result.unusual]}
     return page.render(
         "evaluate.html",

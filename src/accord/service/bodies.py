@@ -21,8 +21,7 @@ from pydantic import Field, Strict, TypeAdapter, ValidationError, with_config
 from pydantic_core import to_json
 from typing_extensions import TypedDict  # pydantic wants this one before Python 3.12
 
-from accord._files import quoted
-from accord._wording import listed, number
+from accord._wording import listed, number, quoted
 from accord.service.limits import Refused, too_many_rows
 from accord.tables import (
     CellKind,

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import final
 
 from accord._checks import check_count, check_positive
-from accord._files import OptionError, printable
+from accord._files import OptionError
+from accord._wording import printable
 
 # The environment variable that holds the key.
 KEY_VARIABLE = "ACCORD_API_KEY"

@@ -9,12 +9,12 @@ import threading
 import time
 from bisect import bisect_left
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Generic, Literal, TypeVar, final
+from typing import Any, Literal, final
 
 import numpy as np
 
@@ -67,9 +67,6 @@ _FIGURES = np.dtype(
 )
 # Explanations that may wait for the one that is being made.
 _WAITING_EXPLANATIONS = 8
-
-Q = TypeVar("Q", bound=Sized)
-A = TypeVar("A")
 
 
 # --- counts and times ----------------------------------------------------------------------------
@@ -166,16 +163,19 @@ def _head(name: str, kind: str, about: str) -> Iterator[str]:
 # --- batches -------------------------------------------------------------------------------------
 
 
+Outcome = ServiceAnswer | Exception
+Work = Callable[[Sequence[Question]], Sequence[Outcome]]
+
+
 @dataclass(frozen=True)
-class _Waiting(Generic[Q, A]):
-    question: Q
-    future: asyncio.Future[A]
-    loop: asyncio.AbstractEventLoop
+class _Waiting:
+    question: Question
+    future: asyncio.Future[ServiceAnswer]
     since: float
 
 
 @final
-class Batcher(Generic[Q, A]):
+class Batcher:
     """Answers questions in batches, in the order in which they came.
 
     While a batch is computed, the next one gathers: the busier the service, the longer its batches
@@ -190,23 +190,23 @@ class Batcher(Generic[Q, A]):
 
     def __init__(
         self,
-        work: Callable[[Sequence[Q]], Sequence[A | Exception]],
+        work: Work,
         limits: Limits,
         *,
         watch: Callable[[int], None] = lambda rows: None,
     ) -> None:
         self._work, self._limits, self._watch = work, limits, watch
-        self._waiting: deque[_Waiting[Q, A]] = deque()
+        self._waiting: deque[_Waiting] = deque()
         self._changed = threading.Condition()
         self._closing = False
         self.waiting_rows = 0
         self._thread = threading.Thread(target=self._run, name="predictions", daemon=True)
         self._thread.start()
 
-    async def ask(self, question: Q) -> A:
+    async def ask(self, question: Question) -> ServiceAnswer:
         """The answer, once its batch has been computed."""
-        loop = asyncio.get_running_loop()
-        item = _Waiting[Q, A](question, loop.create_future(), loop, time.monotonic())
+        future = asyncio.get_running_loop().create_future()
+        item = _Waiting(question, future, time.monotonic())
         with self._changed:
             if self._closing:
                 raise stopping()
@@ -235,20 +235,20 @@ class Batcher(Generic[Q, A]):
                 self._deliver(asked, self._answers([item.question for item in asked]))
                 self._watch(sum(len(item.question) for item in asked))
 
-    def _answers(self, questions: Sequence[Q]) -> Sequence[A | Exception]:
+    def _answers(self, questions: Sequence[Question]) -> Sequence[Outcome]:
         try:
             return self._work(questions)
         except Exception as error:  # whatever it is, the thread must live on
             return [error] * len(questions)
 
-    def _next(self) -> list[_Waiting[Q, A]]:
+    def _next(self) -> list[_Waiting]:
         """The next batch; empty once the batcher is closed and nothing waits."""
         with self._changed:
             while not self._waiting and not self._closing:
                 self._changed.wait()
             while self._waiting and not self._closing and (left := self._left()) > 0:
                 self._changed.wait(left)
-            batch: list[_Waiting[Q, A]] = []
+            batch: list[_Waiting] = []
             rows = 0
             while self._waiting:
                 rows += len(self._waiting[0].question)
@@ -264,17 +264,18 @@ class Batcher(Generic[Q, A]):
             return 0.0
         return self._waiting[0].since + self._limits.gather_seconds - time.monotonic()
 
-    def _deliver(self, batch: Sequence[_Waiting[Q, A]], answers: Sequence[A | Exception]) -> None:
+    def _deliver(self, batch: Sequence[_Waiting], answers: Sequence[Outcome]) -> None:
         """Hand over the answers, one wake-up per event loop: waking it up is what costs."""
-        for loop in {id(item.loop): item.loop for item in batch}.values():
-            own = [pair for pair in zip(batch, answers, strict=True) if pair[0].loop is loop]
+        pairs = list(zip(batch, answers, strict=True))
+        for loop in {item.future.get_loop() for item in batch}:
+            own = [pair for pair in pairs if pair[0].future.get_loop() is loop]
             try:
                 loop.call_soon_threadsafe(_hand_over, own)
             except RuntimeError:  # the loop was closed: nobody waits any more
                 continue
 
 
-def _hand_over(pairs: Sequence[tuple[_Waiting[Q, A], A | Exception]]) -> None:
+def _hand_over(pairs: Sequence[tuple[_Waiting, Outcome]]) -> None:
     for item, answer in pairs:
         if item.future.done():  # cancelled: the client's time was up
             continue
@@ -304,7 +305,7 @@ class Service:
         self.workers = workers
         self.file = ModelFile(Path(path))
         self.metrics = Metrics(workers)
-        self._batcher: Batcher[Question, ServiceAnswer] | None = None
+        self._batcher: Batcher | None = None
         self._explainer: ThreadPoolExecutor | None = None
         self._explaining = 0
 
@@ -396,7 +397,7 @@ class Service:
             }
         )
 
-    def _asked(self) -> Batcher[Question, ServiceAnswer]:
+    def _asked(self) -> Batcher:
         if self._batcher is None:
             raise _closed()
         return self._batcher

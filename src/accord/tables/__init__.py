@@ -12,7 +12,6 @@ from accord.tables.csv_files import TableStream, parse_csv
 from accord.tables.encoder import ONE_HOT_CATEGORIES, TableEncoder
 from accord.tables.features import Decision, Suspect, suspects
 from accord.tables.files import (
-    ArrowFrame,
     Table,
     TableFile,
     TableSource,
@@ -26,6 +25,7 @@ from accord.tables.files import (
     read_table,
     refuse_unknown_suffix,
 )
+from accord.tables.frames import ArrowFrame
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
 from accord.tables.sampling import Records, ShuffledRows, part_count, sample_note
 from accord.tables.schema import Column, Schema, TableError, as_numbers, check_names, check_present

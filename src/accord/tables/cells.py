@@ -11,8 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from accord._files import quoted
 from accord._types import Floats
+from accord._wording import quoted
 
 CellKind = Literal["number", "boolean", "time", "date", "category"]
 NumberFormat = Literal["plain", "thousands", "comma", "spaced", "spaced comma", "clock"]

@@ -9,9 +9,8 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accord._files import quoted
 from accord._types import Bools
-from accord._wording import count, listed, near_matches
+from accord._wording import count, listed, near_matches, quoted
 from accord.tables.cells import CellKind, UnreadableCells, convert_among_words
 from accord.tables.schema import Column, Schema, TableError, as_numbers
 

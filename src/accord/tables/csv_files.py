@@ -18,8 +18,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from accord._files import OptionError, printable, quoted
-from accord._wording import count
+from accord._files import OptionError
+from accord._wording import count, printable, quoted
 from accord.tables.schema import TableError, check_names, reason
 
 _COMPRESSIONS = {".gz": "gzip", ".bz2": "bz2", ".zst": "zstd"}

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from accord._files import quoted
+from accord._wording import quoted
 from accord.tables.cells import (
     COMMA,
     NOTHING_WORDS,

@@ -90,13 +90,13 @@ class TableEncoder:
         for kind, columns in grouped(self.schema):
             values = _values(X, columns, kind)
             block = {"kind": kind, **_FIT[kind](values, y, columns)}
-            own = _cross_fitted(block, values, y, folds) if kind == "target" else None
-            if own is not None:
+            if kind == "target":
+                own = _cross_fitted(block, values, y, folds)
                 block |= _scaling(own)
+                parts.append(_standardised(own, block))
+            else:
+                parts.append(_APPLY[kind](block, values))
             self.blocks_.append(block)
-            parts.append(
-                _standardised(own, block) if own is not None else _APPLY[kind](block, values)
-            )
         whole = _side_by_side(parts, len(X))
         varies = np.ptp(whole, axis=0) > 0 if len(whole) else np.zeros(whole.shape[1], bool)
         # A matrix without columns is of no use to anybody; rows that are all alike keep one.
@@ -173,7 +173,7 @@ class TableEncoder:
             pair for block in self.blocks_ for pair in _scalings(block, len(block["labels"]))
         ]
         return {
-            source: (feature, *scalings[place])
+            source: (feature, scalings[place][0], scalings[place][1])
             for feature, (place, (source, _)) in enumerate(
                 zip(self.kept_, self._described(), strict=True)
             )
@@ -272,13 +272,10 @@ def _scaling(values: Floats) -> dict[str, Floats]:
     }
 
 
-def _scalings(block: Block, n_features: int) -> list[tuple[float, float]]:
+def _scalings(block: Block, n_features: int) -> list[list[float]]:
     """Centre and scale of each of a block's features; not a number where it has none."""
-    centre, scale = np.full((2, n_features), np.nan)
-    known = len(block.get("scale", ()))
-    if known:
-        centre[:known], scale[:known] = block["centre"], block["scale"]
-    return list(zip(centre.tolist(), scale.tolist(), strict=True))
+    known = np.column_stack([block.get("centre", ()), block.get("scale", ())]).tolist()
+    return [*known, *[[np.nan, np.nan]] * (n_features - len(known))]
 
 
 def _standardised(values: Floats, block: Block) -> Floats:
@@ -305,28 +302,23 @@ def _circular(phase: Floats) -> Floats:
     return np.where(np.isnan(both), 0.0, both)
 
 
-def _fit_time(values: Floats, y: Floats, columns: list[Column]) -> Block:
-    block = _fit_numbers(values, y, columns)
-    labels = [*block["labels"], "time of day in {} (sine)", "time of day in {} (cosine)"]
-    return {**block, "sources": [columns[0].name] * len(labels), "labels": labels}
-
-
-def _apply_time(block: Block, values: Floats) -> Floats:
-    return np.hstack([_apply_numbers(block, values), _circular(values / DAY)])
-
-
 _PERIODS = ("year", "month", "week", "day")
+# What the sines and the cosines of a moment's places say, in this order.
+_CIRCLES = {
+    "time": [f"time of day in {{}} ({f})" for f in ("sine", "cosine")],
+    "date": [f"place of {{}} in the {p} ({f})" for f in ("sine", "cosine") for p in _PERIODS],
+}
 
 
-def _fit_date(values: Floats, y: Floats, columns: list[Column]) -> Block:
+def _fit_moment(values: Floats, y: Floats, columns: list[Column]) -> Block:
     block = _fit_numbers(values, y, columns)
-    circles = [f"place of {{}} in the {p} ({f})" for f in ("sine", "cosine") for p in _PERIODS]
-    labels = [*block["labels"], *circles]
+    labels = [*block["labels"], *_CIRCLES[columns[0].kind]]
     return {**block, "sources": [columns[0].name] * len(labels), "labels": labels}
 
 
-def _apply_date(block: Block, values: Floats) -> Floats:
-    return np.hstack([_apply_numbers(block, values), _circular(_calendar(values[:, 0]))])
+def _apply_moment(block: Block, values: Floats) -> Floats:
+    phase = values / DAY if block["kind"] == "time" else _calendar(values[:, 0])
+    return np.hstack([_apply_numbers(block, values), _circular(phase)])
 
 
 def _calendar(seconds: Floats) -> Floats:
@@ -444,15 +436,15 @@ def _learnt_means(values: NDArray[Any], y: Floats) -> Block:
 
 _FIT: dict[str, Callable[[Any, Floats, list[Column]], Block]] = {
     "numbers": _fit_numbers,
-    "time": _fit_time,
-    "date": _fit_date,
+    "time": _fit_moment,
+    "date": _fit_moment,
     "one-hot": _fit_one_hot,
     "target": _fit_target,
 }
 _APPLY: dict[str, Callable[[Block, Any], Floats]] = {
     "numbers": _apply_numbers,
-    "time": _apply_time,
-    "date": _apply_date,
+    "time": _apply_moment,
+    "date": _apply_moment,
     "one-hot": _apply_one_hot,
     "target": _apply_target,
 }

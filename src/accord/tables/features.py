@@ -13,9 +13,9 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accord._files import OptionError, quoted
-from accord._types import Indices
-from accord._wording import count, listed
+from accord._files import OptionError
+from accord._types import Floats, Indices
+from accord._wording import count, listed, quoted
 from accord.tables.cells import CellFormat
 from accord.tables.detection import Inferred, counts_rows, detect, infer_column, other_order
 from accord.tables.files import Table
@@ -33,6 +33,10 @@ _TIME_NAME = re.compile(
     r"([ _.-]?(no|nr|number|index|of sale))?$"
 )
 _MOST_NOTES = 20
+# Beyond this correlation with the target a column is more likely its copy than its cause …
+_COPY_CORRELATION = 0.9999
+# … in the first so many rows, of which so many know the column.
+_COPY_ROWS, _FEWEST_KNOWN = 10_000, 20
 _MOST_ROWS = 20_000
 _FEWEST_GROUPS = 5
 _ROWS_PER_GROUP = 2.0
@@ -175,6 +179,38 @@ def by_remark(remarks: dict[str, str]) -> list[str]:
         if remark:
             found.setdefault(remark, []).append(name)
     return [f"In {listed(names)}: {remark}." for remark, names in found.items()]
+
+
+def copies_of(X: pd.DataFrame, y: Floats, target: str) -> list[str]:
+    """Columns that follow the target so closely that they are unlikely to be known beforehand."""
+    some = slice(None, _COPY_ROWS)
+    numbers = X.select_dtypes("float64").iloc[some]
+    correlation = _correlations(numbers.to_numpy(), y[some])
+    copies = [str(name) for name in numbers.columns[np.abs(correlation) > _COPY_CORRELATION]]
+    if not copies:
+        return []
+    follow, it, is_it = (
+        ("follows", "it", "it is") if len(copies) == 1 else ("follow", "them", "they are")
+    )
+    return [
+        f"{listed(copies)} {follow} {quoted(target)} almost exactly. If {is_it} not known when you "
+        f"predict, list {it} in ignore (--ignore)."
+    ]
+
+
+def _correlations(columns: Floats, y: Floats) -> Floats:
+    """Correlation of each column with ``y`` over the rows where it is known; 0 for too few."""
+    known = ~np.isnan(columns)
+    count = np.maximum(known.sum(axis=0), 1)
+    x = np.where(known, columns, 0.0)
+    x = np.where(known, x - x.sum(axis=0) / count, 0.0)
+    centred = np.where(known, y[:, None], 0.0)
+    centred = np.where(known, centred - centred.sum(axis=0) / count, 0.0)
+    x, centred = (part / np.maximum(np.abs(part).max(axis=0), 1e-300) for part in (x, centred))
+    scale = np.sqrt((x**2).sum(axis=0) * (centred**2).sum(axis=0))
+    product = (x * centred).sum(axis=0)
+    enough = (known.sum(axis=0) >= _FEWEST_KNOWN) & (scale > 0)
+    return np.where(enough, product / np.where(enough, scale, 1.0), 0.0)
 
 
 # --- groups and time ---------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Protocol, Self, TypeAlias, final, runtime_checkable
+from typing import Any, Literal, Self, TypeAlias, final
 
 import numpy as np
 import pandas as pd
@@ -18,11 +18,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from accord._files import STANDARD_STREAM, OptionError, printable, quoted
-from accord._wording import listed
+from accord._files import STANDARD_STREAM, OptionError
+from accord._wording import listed, printable, quoted
 from accord.tables.cells import DecimalMark, guard_formulas
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark
+from accord.tables.frames import ArrowFrame, arrow_of
 from accord.tables.sampling import sample_note, sampled
 from accord.tables.schema import TableError, check_names, reason
 
@@ -87,13 +88,6 @@ class Table:
     def without_cells(self) -> "Table":
         """What is known of the table, when its cells are no longer needed in memory."""
         return replace(self, data=self.data.schema.empty_table())
-
-
-@runtime_checkable
-class ArrowFrame(Protocol):
-    """A frame of any library that hands over its columns as Arrow data: polars, pyarrow, pandas."""
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
 # --- reading -----------------------------------------------------------------------------------
@@ -250,14 +244,7 @@ def file_sha256(path: Path) -> str:
 
 
 def _from_frame(frame: pd.DataFrame | ArrowFrame) -> Table:
-    if isinstance(frame, pd.DataFrame):
-        names = [str(name) for name in frame.columns]
-        check_names("the DataFrame", names)
-        data = _from_pandas(frame.set_axis(names, axis=1))
-    else:
-        data = pa.table(frame)
-        check_names("the DataFrame", data.column_names)
-        data = pa.table({name: _in_strings(data.column(name)) for name in data.column_names})
+    data = arrow_of(frame)
     digest = hashlib.sha256()
     for batch in data.to_batches():
         for buffer in (b for column in batch.columns for b in column.buffers() if b is not None):
@@ -266,57 +253,6 @@ def _from_frame(frame: pd.DataFrame | ArrowFrame) -> Table:
     table = Table("the DataFrame", data, digest.hexdigest(), decimal_mark(data))
     _check_rows(table)
     return table
-
-
-def _from_pandas(frame: pd.DataFrame) -> pa.Table:
-    """A frame as a table; cells of several types in one column as text, as a file has them."""
-    frame = _without_pandas_types(frame)
-    try:
-        return pa.Table.from_pandas(frame, preserve_index=False)
-    except (pa.ArrowException, TypeError):
-        return pa.table({name: _column_of(name, frame[name]) for name in frame.columns})
-
-
-def _without_pandas_types(frame: pd.DataFrame) -> pd.DataFrame:
-    """Periods as their first moment and intervals, also those of pandas.cut, as categories."""
-    found: dict[str, Any] = {}
-    for name, column in frame.items():
-        kind = column.dtype
-        cells = kind.categories.dtype if isinstance(kind, pd.CategoricalDtype) else kind
-        if isinstance(cells, pd.IntervalDtype):
-            found[str(name)] = column.astype("category").cat.rename_categories(str)
-        elif isinstance(kind, pd.PeriodDtype):
-            found[str(name)] = column.dt.start_time
-    return frame.assign(**found)
-
-
-def _column_of(name: str, column: "pd.Series[Any]") -> pa.Array:
-    if isinstance(column.dtype, pd.SparseDtype):
-        column = pd.Series(np.asarray(column))
-    elif column.dtype == object and column.dropna().map(type).nunique() > 1:
-        column = column.map(str, na_action="ignore")
-    try:
-        return pa.array(column, from_pandas=True)
-    except (pa.ArrowException, TypeError) as error:
-        sample = column.dropna().iloc[0]
-        raise TableError(
-            f"a column must hold numbers, texts, dates or truth values, but {quoted(name)} of the "
-            f"DataFrame holds {quoted(sample, limit=40)} ({type(sample).__name__}). Convert it, or "
-            "leave it out."
-        ) from error
-
-
-def _in_strings(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Texts and categories as plain strings, for which alone Arrow has all functions."""
-    kind = column.type
-    if pa.types.is_dictionary(kind) and _is_view(kind.value_type):
-        chunks = [c.dictionary.cast(pa.string()).take(c.indices) for c in column.chunks]
-        return pa.chunked_array(chunks, pa.string())
-    return column.cast(pa.string()) if _is_view(kind) else column
-
-
-def _is_view(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string_view(kind) or pa.types.is_large_string(kind))
 
 
 def _check_rows(table: Table) -> None:

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from accord._files import OptionError, printable, quoted
+from accord._files import OptionError
 from accord._types import Floats
-from accord._wording import count, listed, near_matches
+from accord._wording import count, listed, near_matches, printable, quoted
 from accord.tables.cells import (
     CellFormat,
     CellKind,

@@ -10,13 +10,13 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._types import Bools, Floats
-from accord._wording import count, listed
+from accord._wording import count, listed, quoted
 from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
 from accord.tables.conforming import Surprises, conform_rows
 from accord.tables.detection import detect
-from accord.tables.features import Decision, by_remark, choose_features, remark_on
+from accord.tables.features import Decision, by_remark, choose_features, copies_of, remark_on
 from accord.tables.files import Table
 from accord.tables.schema import (
     Schema,
@@ -28,9 +28,8 @@ from accord.tables.schema import (
 )
 
 MINIMUM_ROWS = 20
-# Beyond this correlation with the target a column is more likely its copy than its cause.
-_COPY_CORRELATION = 0.9999
-_COPY_ROWS = 10_000
+# Cells among which one that is no number is sought.
+_SHOWN_ROWS = 10_000
 # Squares of targets outside these sizes leave the range of floats.
 _LARGEST_TARGET = 1e150
 _SMALLEST_SPREAD = 1e-150
@@ -190,7 +189,7 @@ def _assemble(
     notes += stand_ins(given["target"], y[usable & exact]) or _far_targets(
         y[kept], exact[kept], rows, given["target"]
     )
-    notes += _copies(found.X, y[kept], given["target"])
+    notes += copies_of(found.X, y[kept], given["target"])
     return TrainingData(
         X=found.X,
         schema=found.schema,
@@ -357,7 +356,7 @@ def time_column(table: Table, name: str, *, sample: Table | None = None) -> Floa
 
 def _least_like_a_number(column: pa.ChunkedArray) -> Any:
     """A cell that by itself is no number; the first, where it takes all of them together."""
-    cells = column.slice(0, _COPY_ROWS).to_pylist()
+    cells = column.slice(0, _SHOWN_ROWS).to_pylist()
     for cell in dict.fromkeys(cells) if is_text(column.type) else ():
         alone = detect(pa.chunked_array([[cell]]))
         if alone is None or alone.kind != "number":
@@ -417,35 +416,3 @@ def _check_target(
             f"target column {quoted(name)} must vary by more than {_SMALLEST_SPREAD:g}, got values "
             f"like {y[largest]:g} in row {rows[largest]:,}. Change the unit."
         )
-
-
-def _copies(X: pd.DataFrame, y: Floats, target: str) -> list[str]:
-    """Columns that follow the target so closely that they are unlikely to be known beforehand."""
-    some = slice(None, _COPY_ROWS)
-    numbers = X.select_dtypes("float64").iloc[some]
-    correlation = _correlations(numbers.to_numpy(), y[some])
-    copies = [str(name) for name in numbers.columns[np.abs(correlation) > _COPY_CORRELATION]]
-    if not copies:
-        return []
-    follow, it, is_it = (
-        ("follows", "it", "it is") if len(copies) == 1 else ("follow", "them", "they are")
-    )
-    return [
-        f"{listed(copies)} {follow} {quoted(target)} almost exactly. If {is_it} not known when you "
-        f"predict, list {it} in ignore (--ignore)."
-    ]
-
-
-def _correlations(columns: Floats, y: Floats) -> Floats:
-    """Correlation of each column with ``y`` over the rows where it is known; 0 for too few."""
-    known = ~np.isnan(columns)
-    count = np.maximum(known.sum(axis=0), 1)
-    x = np.where(known, columns, 0.0)
-    x = np.where(known, x - x.sum(axis=0) / count, 0.0)
-    centred = np.where(known, y[:, None], 0.0)
-    centred = np.where(known, centred - centred.sum(axis=0) / count, 0.0)
-    x, centred = (part / np.maximum(np.abs(part).max(axis=0), 1e-300) for part in (x, centred))
-    scale = np.sqrt((x**2).sum(axis=0) * (centred**2).sum(axis=0))
-    product = (x * centred).sum(axis=0)
-    enough = (known.sum(axis=0) >= MINIMUM_ROWS) & (scale > 0)
-    return np.where(enough, product / np.where(enough, scale, 1.0), 0.0)

@@ -9,8 +9,9 @@ import numpy as np
 from sklearn.base import clone
 
 from accord._checks import check_choice
-from accord._files import quoted, write_whole
+from accord._files import write_whole
 from accord._types import Floats
+from accord._wording import quoted
 from accord.estimators import DistributionalRegressor, check_tolerance, stated_half_width
 from accord.export import (
     Graph,

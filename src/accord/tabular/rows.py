@@ -16,9 +16,8 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord._checks import check_probability
-from accord._files import quoted
 from accord._types import Floats, Indices
-from accord._wording import count, listed
+from accord._wording import count, listed, quoted
 from accord.distributions import Distribution, uncertainty_of
 from accord.splits import groups_of_copies
 from accord.tables import (

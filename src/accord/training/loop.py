@@ -4,7 +4,6 @@ With held-out rows, each member stops early: it keeps its best state on its own.
 """
 
 import math
-import time
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -164,18 +163,14 @@ class Loop:
 
     @torch.inference_mode()  # a third quicker than no_grad, where operations are this small
     def run(self) -> None:
-        started = time.monotonic()
         try:
             for epoch in range(len(self.history), self.settings.epochs):
                 self.optimizer.rate = _rate(self.settings, epoch)
                 self.history.append(self._epoch(epoch))
                 if self.listener is not None:
                     loss = float(self.history[-1].nanmean())
-                    elapsed = time.monotonic() - started
                     self.listener(
-                        EpochReport(
-                            epoch + 1, self.settings.epochs, self.stack.n_members, loss, elapsed
-                        )
+                        EpochReport(epoch + 1, self.settings.epochs, self.stack.n_members, loss)
                     )
                 if self.after_epoch is not None:
                     self.after_epoch(self)

@@ -13,6 +13,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -34,8 +35,10 @@ class ModuleDesign:
     make: MakeModule
     input_shape: tuple[int, ...]
     n_outputs: int
-    dropout: float = 0.0
-    dropped_sizes: tuple[int, ...] = (0,)  # a module has dropout layers of its own, or none
+    dropout: ClassVar[float] = 0.0
+    dropped_sizes: ClassVar[tuple[int, ...]] = (
+        0,
+    )  # a module has dropout layers of its own, or none
 
     @property
     def n_parameters(self) -> int:

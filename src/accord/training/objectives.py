@@ -13,7 +13,7 @@ step needs no autograd; :class:`ByAutograd` serves every other loss.
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, final, get_args
+from typing import ClassVar, Literal, final, get_args
 
 import torch
 from torch import Tensor
@@ -113,7 +113,7 @@ class GaussianLikelihood:
 
     heads: Heads
     beta: float = 0.0
-    n_extra: int = 0
+    n_extra: ClassVar[int] = 0
 
     def __call__(
         self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
@@ -132,7 +132,7 @@ class SquaredError:
     """(μ − t)²; a network has one output per target, its mean's."""
 
     head: MeanHead = "identity"
-    n_extra: int = 0
+    n_extra: ClassVar[int] = 0
 
     def __post_init__(self) -> None:
         check_choice("mean_head", self.head, get_args(MeanHead))
@@ -209,7 +209,7 @@ class MixtureObjective:
 
     n_components: int
     heads: Heads = field(default_factory=lambda: Heads("identity", "softplus"))
-    n_extra: int = 0
+    n_extra: ClassVar[int] = 0
 
     @property
     def n_outputs(self) -> int:
@@ -267,7 +267,7 @@ class ByAutograd:
     """Any differentiable loss of raw outputs and columns, (M, B, T)."""
 
     loss: Callable[[Tensor, Columns], Tensor]
-    n_extra: int = 0
+    n_extra: ClassVar[int] = 0
 
     def __call__(
         self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor
@@ -291,7 +291,7 @@ class ShareObjective:
 
     loss: Callable[[Tensor, Columns], Tensor]
     share: float
-    n_extra: int = 0
+    n_extra: ClassVar[int] = 0
 
     def __call__(
         self, raw: Tensor, columns: Columns, weight: Tensor, extra: Tensor

@@ -192,7 +192,6 @@ class EpochReport:
     n_epochs: int
     n_members: int
     loss: float
-    elapsed: float
 
 
 Listener = Callable[[EpochReport], None]

@@ -8,7 +8,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, final
 
 from accord._code import code_digest
-from accord._files import OptionError, quoted
+from accord._files import OptionError
+from accord._wording import quoted
 
 if TYPE_CHECKING:
     from distributed import Client, Future

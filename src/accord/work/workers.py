@@ -26,8 +26,8 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from accord import persistence
-from accord._files import quoted
 from accord._processes import available, server_of, start_server
+from accord._wording import quoted
 from accord.work.cluster import Calls, OnCluster, Outcomes, Unit, is_near
 
 if TYPE_CHECKING:

@@ -3,8 +3,9 @@
 Each name is loaded on first use, so that a command pays only for what it needs.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from accord._lazy import loader
 
 if TYPE_CHECKING:
     from accord.workflows.compare import (
@@ -123,11 +124,4 @@ __all__ = [
     "validate_predictions",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    for module, names in _HOMES.items():
-        if name in names:
-            value = getattr(import_module(f"accord.workflows.{module}"), name)
-            globals()[name] = value
-            return value
-    raise AttributeError(f"module 'accord.workflows' has no attribute {name!r}")
+__getattr__ = loader(__name__, _HOMES)

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pyarrow as pa
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._progress import Progress, parts, silent
 from accord._types import Floats, Indices
-from accord._wording import count, listed, listed_plainly, percent, with_error
+from accord._wording import count, listed, listed_plainly, percent, quoted, with_error
 from accord.estimators import fit_together
 from accord.metrics import METRICS, Metric
 from accord.portfolio import random_parts, time_parts
@@ -104,18 +104,18 @@ class CompareResult:
     n_splits: int
     seconds: float
 
-    def ranked(self, split: SplitKind, figure: str = "nll") -> list[MethodScore]:
-        """The methods on a kind of split, the best first."""
-        return sorted((s for s in self.scores if s.split == split), key=lambda s: s.figures[figure])
+    def ranked(self, split: SplitKind) -> list[MethodScore]:
+        """The methods on a kind of split, the best likelihood first."""
+        return sorted((s for s in self.scores if s.split == split), key=lambda s: s.figures["nll"])
 
-    def level_with_best(self, split: SplitKind, figure: str = "nll") -> list[str]:
+    def level_with_best(self, split: SplitKind) -> list[str]:
         """Methods that cannot be distinguished from the best: within one standard error of it."""
-        best, *others = self.ranked(split, figure)
+        best, *others = self.ranked(split)
         return [
             s.method
             for s in others
-            if s.figures[figure] - best.figures[figure]
-            <= np.hypot(s.errors[figure], best.errors[figure])
+            if s.figures["nll"] - best.figures["nll"]
+            <= np.hypot(s.errors["nll"], best.errors["nll"])
         ]
 
     def lines(self, split: SplitKind) -> list[tuple[str, list[str]]]:
@@ -398,7 +398,7 @@ def _share_of_epochs(
     >>> seen = []
     >>> listen = _share_of_epochs([3, 3, 4], seen.append)
     >>> for epoch in (1, 2, 1, 2):
-    ...     listen(Epochs(epoch, 2, 5, 0.0, 0.0))
+    ...     listen(Epochs(epoch, 2, 5, 0.0))
     >>> [round(share, 2) for share in seen]
     [0.33, 0.67, 0.83, 1.0]
     """

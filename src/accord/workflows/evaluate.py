@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from accord._files import quoted
 from accord._progress import Progress, parts, silent
 from accord._types import Bools, Floats, Indices
-from accord._wording import count, percent
+from accord._wording import count, percent, quoted
 from accord.distributions import Distribution
+from accord.metrics import MINIMUM_ROWS
 from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
@@ -30,7 +30,6 @@ from accord.workflows.explain import UnusualRow, most_unusual
 from accord.workflows.predict import load_model
 from accord.workflows.verdict import Use, Verdict, evaluation_verdict, use_of
 
-_MINIMUM_ROWS = 10
 _CHUNK = 16_384
 
 
@@ -164,9 +163,9 @@ def _observed(source: Table, schema: Schema) -> Floats:
     check_present([("target", schema.target)], source.data.column_names, source=source.name)
     y = number_column(source, "target", schema.target, written=schema.target_cells)
     known = int((~np.isnan(y)).sum())
-    if known < _MINIMUM_ROWS:
+    if known < MINIMUM_ROWS:
         raise TableError(
-            f"evaluation needs at least {_MINIMUM_ROWS} rows with a target, got {known} in "
+            f"evaluation needs at least {MINIMUM_ROWS} rows with a target, got {known} in "
             f"{quoted(source.name)}. Add rows."
         )
     return y

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
-from accord._files import printable
 from accord._progress import Progress, silent
 from accord._types import Floats
+from accord._wording import printable
 from accord.distributions import Distribution
 from accord.tabular import Assessment, TableRegressor, as_floats
 

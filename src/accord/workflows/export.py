@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from accord import persistence
-from accord._files import OptionError, atomic_output, check_inputs, check_output, quoted
+from accord._files import OptionError, atomic_output, check_inputs, check_output
+from accord._wording import quoted
 from accord.estimators import DistributionalRegressor
 from accord.tabular import TableRegressor
 

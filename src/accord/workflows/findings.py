@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 from sklearn.tree import DecisionTreeRegressor
 
-from accord._files import quoted
 from accord._types import Bools, Floats, Indices
-from accord._wording import count, percent
+from accord._wording import count, percent, quoted
 from accord.distributions import PARTS
 from accord.metrics import r2
 from accord.portfolio import HeldOut

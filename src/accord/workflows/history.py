@@ -12,9 +12,9 @@ from typing import Any, Self, final
 import numpy as np
 from numpy.typing import NDArray
 
-from accord._files import OptionError, quoted, write_whole
+from accord._files import OptionError, write_whole
 from accord._types import Bools, Floats
-from accord._wording import count, json_text, number, percent
+from accord._wording import count, json_text, number, percent, quoted
 from accord.tabular import Expectation
 from accord.validation import coverage_log_evidence, coverage_sequence
 from accord.workflows.drift import Drift

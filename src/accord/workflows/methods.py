@@ -10,9 +10,9 @@ from typing import Any, Protocol, Self, final
 
 import numpy as np
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._types import Floats
-from accord._wording import listed, near_matches
+from accord._wording import listed, near_matches, quoted
 from accord.agreement import parse_rule
 from accord.distributions import Decomposed, Distribution, Normal
 from accord.estimators import (

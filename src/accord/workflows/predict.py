@@ -12,10 +12,10 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from accord import persistence
-from accord._files import OptionError, atomic_output, check_inputs, check_output, quoted
+from accord._files import OptionError, atomic_output, check_inputs, check_output
 from accord._progress import Progress, silent
 from accord._types import Bools
-from accord._wording import listed
+from accord._wording import listed, quoted
 from accord.distributions import PARTS, Distribution
 from accord.tables import (
     Schema,

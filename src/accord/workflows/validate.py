@@ -5,9 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from accord._files import OptionError, quoted
+from accord._files import OptionError
 from accord._types import Floats, Indices
-from accord._wording import count, number, percent
+from accord._wording import count, number, percent, quoted
 from accord.agreement import (
     Agreement,
     DatasetRule,
@@ -16,6 +16,7 @@ from accord.agreement import (
     probability_of_agreement,
 )
 from accord.distributions import Normal
+from accord.metrics import MINIMUM_ROWS
 from accord.tables import Table, TableError, TableSource, check_present, number_column, read_table
 from accord.tabular import Assessment, point_figures
 from accord.workflows.verdict import (
@@ -29,7 +30,6 @@ from accord.workflows.verdict import (
     worst,
 )
 
-_MINIMUM_ROWS = 10
 # From these shares on, predictions agree, and agree in part, unless a share is asked for.
 _AGREES, _IN_PART = 0.9, 0.5
 _SHORT: dict[Level, str] = {
@@ -194,9 +194,9 @@ def _columns(source: Table, roles: dict[str, str]) -> tuple[dict[str, Floats], I
         for role, name in roles.items()
     }
     whole = ~np.isnan(np.stack(list(columns.values()))).any(axis=0)
-    if whole.sum() < _MINIMUM_ROWS:
+    if whole.sum() < MINIMUM_ROWS:
         raise TableError(
-            f"validation needs at least {_MINIMUM_ROWS} whole rows, got {int(whole.sum())} in "
+            f"validation needs at least {MINIMUM_ROWS} whole rows, got {int(whole.sum())} in "
             f"{source.name}. Add rows."
         )
     return {role: values[whole] for role, values in columns.items()}, np.flatnonzero(whole) + 1

@@ -5,9 +5,8 @@ from typing import Literal
 
 import numpy as np
 
-from accord._files import printable
 from accord._types import Floats
-from accord._wording import count, number, percent, units_of
+from accord._wording import count, number, percent, printable, units_of
 from accord.tabular import Assessment, RowGroup
 
 Level = Literal["good", "caution", "poor"]
