@@ -164,3 +164,11 @@ def test_quick_tries_trees_where_they_are_sharper_and_not_slow(n: int, tried: bo
     assert ("trees" in [r.name for r in recipes_for("quick", x, z)]) == tried
     assert "trees" in [r.name for r in recipes_for("standard", x, z)]
     assert "trees" not in [r.name for r in recipes_for("quick", x, z, censored=True)]
+
+
+@pytest.mark.parametrize(("n", "counted"), [(1_999, False), (2_000, True)])
+def test_steps_of_boosting_are_counted_where_rows_are_enough(n: int, counted: bool) -> None:
+    x, z = np.linspace(-1, 1, n)[:, None], np.linspace(-1, 1, n)
+    (trees,) = [r for r in recipes_for("standard", x, z) if isinstance(r, BoostingRecipe)]
+    assert (trees == BoostingRecipe()) == (not counted)
+    assert trees.counted == counted
