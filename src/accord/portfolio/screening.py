@@ -62,6 +62,13 @@ def screened(
     return kept, np.flatnonzero(idle)
 
 
+def notes_on_left_out(n: int, of: int) -> tuple[str, ...]:
+    """A sentence on features that were left out, if any."""
+    words = "features is" if n == 1 else "features are"
+    note = f"{n} of {of} {words} left out: held-out rows are predicted as well without."
+    return (note,) if n else ()
+
+
 def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: int) -> Bools:
     """Which columns the models of a portfolio should see, (d,)."""
     n, d = table.x.shape
