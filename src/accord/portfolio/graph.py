@@ -439,11 +439,7 @@ def _score(growth: Growth, values: Value) -> Value:
     return (start + width * values) / border
 
 
-def _judged_obstacles(model: JudgedModel) -> list[str]:
-    return obstacles_of(model.estimator_)
-
-
-@states(JudgedModel, obstacles=_judged_obstacles)
+@states(JudgedModel, obstacles=lambda model: obstacles_of(model.estimator_))
 def state_judged(model: JudgedModel, x: Value) -> GraphAnswer:
     answer: GraphAnswer = state(model.estimator_, x)
     growth: Value = state(model.growth_, x)

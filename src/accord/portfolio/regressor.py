@@ -69,8 +69,6 @@ _PROCESS_ROWS: dict[Effort, int] = {"quick": 3_000, "standard": 250, "best": 150
 _MOST_PROCESS_ROWS = 200_000
 # Held-out rows that a choice is made on.
 _SELECTION_ROWS = 8_000
-
-
 # Out-of-fold predictions are evidence about a model, not part of it, and are not saved.
 _EVIDENCE = ("held_out_", "judged_", "shifted_")
 
