@@ -11,8 +11,8 @@ from typing import Any, Literal
 def number(value: float, digits: int = 3) -> str:
     """A value with a few significant digits, without exponents where that stays readable.
 
-    >>> number(1234567.0), number(12.3456), number(0.00012345), number(-3.0), number(95, 3)
-    ('1,230,000', '12.3', '0.000123', '-3', '95')
+    >>> number(1234567.0), number(12.3456), number(0.00012345), number(-3.0), number(2e-7)
+    ('1,230,000', '12.3', '0.000123', '-3', '2e-07')
     """
     if not math.isfinite(value):
         return "∞" if value > 0 else "−∞" if value < 0 else "–"
@@ -20,7 +20,8 @@ def number(value: float, digits: int = 3) -> str:
         return "0"
     magnitude = math.floor(math.log10(abs(value)))
     if not -5 <= magnitude <= 12:
-        return f"{value:.{digits - 1}e}"
+        mantissa, exponent = f"{value:.{digits - 1}e}".split("e")
+        return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{exponent}"
     rounded = round(value, digits - 1 - magnitude)
     decimals = max(0, digits - 1 - magnitude)
     text = f"{rounded:,.{decimals}f}"

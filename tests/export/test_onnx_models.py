@@ -117,6 +117,15 @@ def test_a_skewed_target_within_bounds(skewed: accord.PortfolioRegressor, tmp_pa
     assert found["y_quantiles"].min() >= 0
 
 
+def test_targets_that_are_errors(tmp_path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, (120, 2))
+    y = x @ [1.0, 2.0] + 0.1 * rng.normal(size=120) + 30 * (rng.random(120) < 0.05)
+    model = accord.PortfolioRegressor(effort="quick", random_state=0).fit(x, y)
+    assert any(member.stray.share for member in model.members_)
+    assert difference(model, 2 * x, tmp_path / "m.onnx", 1.0)[0] < PROMISED
+
+
 def test_one_row_is_answered_as_among_a_thousand(skewed, tmp_path) -> None:
     x = np.random.default_rng(2).uniform(-1, 1, (1_000, 2))
     skewed.export(tmp_path / "m.onnx")

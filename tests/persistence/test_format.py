@@ -12,7 +12,7 @@ import pytest
 
 import accord
 from accord.persistence import FORMAT, ModelFileError, encoding
-from accord.portfolio import regressor
+from accord.portfolio import crossfit
 from accord.portfolio.recipes import (
     BoostingRecipe,
     GaussianProcessRecipe,
@@ -50,7 +50,7 @@ def paths(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     for recipe in RECIPES:
         files.append(folder / f"{recipe.name}.accord")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(regressor, "recipes_for", lambda *_, made=recipe, **__: [made])
+            patch.setattr(crossfit, "recipes_for", lambda *_, made=recipe, **__: [made])
             accord.TableRegressor(effort="quick", random_state=0).fit(frame, "y").save(files[-1])
     return files
 

@@ -39,6 +39,11 @@ def test_svg_is_one_element_with_text_as_text() -> None:
     assert not list(root.iter("{http://www.w3.org/2000/svg}metadata"))
 
 
+def test_letters_that_the_font_lacks_are_left_to_the_page() -> None:
+    fig, _ = plots.figure(titles=("東京",))
+    assert "東京" in plots.to_svg(fig)  # and no warning, which would be an error here
+
+
 def test_svg_follows_the_page() -> None:
     svg = plots.to_svg(drawn())
     assert INK not in svg

@@ -141,7 +141,7 @@ def test_what_says_nothing_of_a_skewed_target_widens_by_a_factor(
         tried = recipes_for(*args, **kwargs)  # type: ignore[arg-type]
         return [recipe for recipe in tried if recipe.name == "log ridge"]
 
-    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", of_logarithm)
+    monkeypatch.setattr("accord.portfolio.crossfit.recipes_for", of_logarithm)
     model = TableRegressor(effort="quick", random_state=0).fit(factors(400, seed=0), "y")
     known, other = factors(1000, seed=1), factors(1000, seed=2, prefix="new")
     for rows in (known.assign(size=np.nan), known.assign(x=np.nan), other):

@@ -10,6 +10,7 @@ from accord.portfolio.components import (
     DEGREES,
     Calibration,
     Components,
+    Stray,
     calibrated,
     log_curve,
     mean_score,
@@ -136,6 +137,20 @@ def test_a_score_is_bounded_row_by_row() -> None:
     density = np.array([-1.0, -1e6, -np.inf])
     assert mean_score(density, np.ones(3)) == pytest.approx((-1 - 25 - 25) / 3)
     assert mean_score(density, np.array([1.0, 0.0, 0.0])) == -1.0
+
+
+def test_stray_targets_widen_and_move_no_mean() -> None:
+    part, stray = some_components(), Stray.of(np.array([4.0, -6.0, 6.0, 1e9]), 80)
+    assert stray.share == 0.05
+    assert 6 < stray.std < 20  # one of 1e9 does not decide
+    more = part.with_stray(stray)
+    np.testing.assert_allclose(more.weight.sum(axis=2), 1)
+    np.testing.assert_allclose(more.center, part.center)
+    variance = [
+        (p.weight * (p.std**2 + p.mean**2)).sum(axis=2) - (p.weight * p.mean).sum(axis=2) ** 2
+        for p in (part, more)
+    ]
+    np.testing.assert_allclose(variance[1], 0.95 * variance[0] + 0.05 * stray.std**2)
 
 
 def test_parts_are_assembled_where_their_rows_belong() -> None:

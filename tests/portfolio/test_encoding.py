@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from accord.portfolio.components import Calibration, Components
 from accord.portfolio.encoding import (
     FeatureEncoding,
     TargetScale,
@@ -163,3 +164,11 @@ def test_skewed() -> None:
     assert not is_skewed(np.exp(RNG.normal(size=500)) - 1)  # a logarithm needs positive values
     assert not is_skewed(10 + RNG.normal(size=500))
     assert not is_skewed(np.ones(20))
+
+
+def test_a_logarithm_gives_values_at_or_below_0_no_density() -> None:
+    scale = TargetScale.of(np.exp(np.linspace(0, 3, 50)), "log")
+    y = np.array([-999.0, 0.0, 5.0])
+    part = Components.single(np.zeros(3), np.ones(3))
+    density = Calibration().log_density(part, scale.scaled(y)) + scale.log_slope(y)
+    np.testing.assert_array_equal(np.isneginf(density), [True, True, False])

@@ -47,7 +47,7 @@ def blended(data: Data) -> PortfolioRegressor:
         NetworkRecipe("five", "", hidden=(32,), bins=8, components=5, steps=300, seeds=1),
     ]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: networks)
+        patch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: networks)
         return quick().fit(*data)
 
 
@@ -136,6 +136,48 @@ def test_one_absurd_target_is_named_and_changes_little() -> None:
     assert np.abs(change).max() < 1.0
     widths = [np.median(np.ptp(m.predict_interval(x), axis=1)) for m in (plain, other)]
     assert widths[1] < 1.3 * widths[0]
+
+
+def spoilt(y: NDArray[np.float64], *, seed: int, by: float) -> NDArray[np.float64]:
+    """Targets of which one in 25 has nothing to do with the others."""
+    rng = np.random.default_rng(seed)
+    errors = rng.choice([-by, by], len(y)) * rng.uniform(0.5, 1.5, len(y))
+    return np.where(rng.random(len(y)) < 0.04, y + errors, y)
+
+
+@pytest.mark.parametrize("by", [20.0, 1e3])
+def test_gross_errors_cost_the_bulk_next_to_nothing(by: float) -> None:
+    """Without recipes of the bulk, means were 5 times as wrong and intervals 3 times as wide."""
+    (x, y), (new, target) = bent(250), bent(2_000, seed=1)
+    plain, other = quick().fit(x, y), quick().fit(x, spoilt(y, seed=2, by=by))
+    truth = 10 + 3 * np.sin(3 * new[:, 0])
+    errors = [np.sqrt(np.mean((model.predict(new) - truth) ** 2)) for model in (plain, other)]
+    assert errors[1] < max(1.5 * errors[0], 0.1)
+    intervals = [model.predict_interval(new, coverage=0.9) for model in (plain, other)]
+    assert np.ptp(intervals[1], axis=1).mean() < 1.5 * np.ptp(intervals[0], axis=1).mean()
+    # what is said of new rows is true of those with such errors too
+    target = spoilt(target, seed=3, by=by)
+    inside = np.mean((intervals[1][:, 0] <= target) & (target <= intervals[1][:, 1]))
+    assert inside == pytest.approx(0.9, abs=0.05)
+    mean, std = other.predict(new, return_std=True)
+    assert 0.6 < np.sqrt(np.mean(std**2)) / np.sqrt(np.mean((target - mean) ** 2)) < 1.6
+    assert any("Check for errors" in note for note in other.notes_)
+    assert not any("Check for errors" in note for note in plain.notes_)
+
+
+def test_a_rare_kind_of_rows_is_no_error() -> None:
+    """Rows far from all others whose targets can be predicted are learnt from."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(size=(300, 2))
+    rare = x[:, 0] > 0.92
+    y = x[:, 1] + 20.0 * rare + 0.1 * rng.normal(size=300)
+    model = quick().fit(x, y)
+    assert np.abs(model.predict(np.array([[0.97, 0.3], [0.5, 0.3]])) - [20.3, 0.3]).max() < 2
+
+
+def test_beside_many_equal_targets_others_are_events(data: Data) -> None:
+    y = np.where(np.arange(80) % 12 == 0, 30 + data[1], 0.0)
+    assert not any("of the bulk" in entry.name for entry in quick().fit(data[0], y).leaderboard_)
 
 
 def test_rounded_targets_are_noted() -> None:
@@ -249,7 +291,7 @@ def test_deviations_and_intervals_count_the_same_rows(monkeypatch: pytest.Monkey
     x, noisy = rng.normal(size=(600, 1)), np.arange(600) % 2 == 0
     y = x[:, 0] + np.where(noisy, 3.0, 0.3) * rng.normal(size=600)
     line = NetworkRecipe("line", "", hidden=(), steps=300, learning_rate=1e-2, seeds=1)
-    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [line])
+    monkeypatch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [line])
     model = quick().fit(x, y, sample_weight=np.where(noisy, 1e-3, 1.0))
     width = np.diff(model.predict_interval(x, coverage=0.683)) / 2
     assert 0.3 < np.median(width) / np.median(model.predict_dist(x).std) < 1.2
@@ -278,7 +320,7 @@ def test_censored_rows_count_in_the_calibration(monkeypatch: pytest.MonkeyPatch)
     x, y = rng.normal(size=(1000, 1)), rng.normal(size=1000)
     cut = y > 0.8
     line = NetworkRecipe("line", "", hidden=(), steps=300, learning_rate=1e-2, seeds=1)
-    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [line])
+    monkeypatch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [line])
     bounds = {"y_lower": np.where(cut, 0.8, np.nan), "y_upper": np.where(cut, np.inf, np.nan)}
     model = quick().fit(x, np.minimum(y, 0.8), **bounds)
     assert 0.92 < np.median(model.predict_dist(x).std) < 1.1
@@ -295,7 +337,7 @@ def test_levels_of_censored_rows_have_draws_of_their_own(monkeypatch: pytest.Mon
     y = 4 * x[:, 0] + 0.7 * rng.normal(size=600)
     limit = np.quantile(y, 0.3)
     line = NetworkRecipe("line", "", hidden=(), steps=500, learning_rate=1e-2, seeds=1)
-    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [line])
+    monkeypatch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [line])
     below = y < limit
     bounds = {
         "y_lower": np.where(below, -np.inf, np.nan),

@@ -66,3 +66,9 @@ def test_a_blend_is_the_weighted_mean_of_densities() -> None:
         blended(density, weights), np.log(weights @ np.exp(density)), rtol=1e-12
     )
     np.testing.assert_allclose(blended(density - 2000, weights), blended(density, weights) - 2000)
+
+
+def test_rows_that_no_model_allows_for_have_no_density() -> None:
+    density = np.array([[-np.inf, -1.0], [-np.inf, -np.inf]])
+    found = blended(density, np.array([0.5, 0.5]))
+    np.testing.assert_array_equal(found, [-np.inf, np.log(0.5) - 1.0])

@@ -345,6 +345,7 @@ def test_magnitudes_get_a_logarithmic_axis(fitted: FitResult) -> None:
     skewed = np.exp(np.linspace(0, 12, len(found)))
     tall = replace(found, y=skewed, mean=skewed, lower=skewed / 2, upper=2 * skewed)
     svg = pages.intervals(tall, target="price", wide=True)
+    assert "observed 1.00, predicted 1.00" in svg  # small ones are not rounded to 0
     assert "price, logarithmic" in svg
     assert "100,000" in svg
     assert "logarithmic" not in pages.intervals(found, target="price", wide=True)

@@ -53,6 +53,15 @@ def column(values: list[Any]) -> pa.ChunkedArray:
         (["1 248 cc", "998 cc"], [1248, 998]),
         (["120m²", "85m²"], [120, 85]),
         (["1,23,456.50", "2,000"], [123456.5, 2000]),
+        (["R$ 1.234,50", "R$ 7,00"], [1234.5, 7]),
+        (["US$5", "-US$1,200"], [5, -1200]),
+        (["12 m2", "7.5 m2"], [12, 7.5]),
+        (['="12"', '="0.5"'], [12, 0.5]),
+        (["1:30 PM", "12:05 am", "9:00 a.m."], [48600, 300, 32400]),
+        (["0 days 00:10:00", "-1 days +23:50:00", None], [600, -600, NAN]),
+        (["1 day, 2:00:00", "0:30:00"], [93600, 1800]),
+        ([*map(str, range(30)), "<0.5", "≥ 40", ">=9"], [*range(30), 0.5, 40, 9]),
+        ([*(f"{n} mg" for n in range(40)), "<5 mg", "n.d."], [*range(40), 5, NAN]),
     ],
 )
 def test_numbers(values: list[Any], expected: list[float]) -> None:
@@ -214,6 +223,11 @@ def test_months_are_dates(values: list[str]) -> None:
     first, last = convert(cells, found)
     assert first == np.datetime64("2024-01-01")
     assert last == np.datetime64("2024-03-01")
+
+
+@pytest.mark.parametrize("values", [["<18", "18", "19", ">19"] * 9, ["<=50K", ">50K"] * 9])
+def test_classes_with_open_ends_are_no_limits(values: list[str]) -> None:
+    assert detect(column(values)) == CellFormat("category")
 
 
 @pytest.mark.parametrize("values", [["2020/21", "2021/22"], ["2A", "3B"], ["10-20", "20-30"]])

@@ -180,6 +180,19 @@ def test_models_are_told_how_well_a_category_is_known() -> None:
     np.testing.assert_allclose(share, [20 / 21, 1 / 2, 0], atol=0.1)  # τ² = σ² = 1
 
 
+def test_new_rows_of_frequent_categories_are_told_as_training_rows_were() -> None:
+    """Else models learn by heart codes that no new row has: means of five folds differ from all."""
+    rng = np.random.default_rng(0)
+    names = tuple(f"c{place}" for place in range(40))
+    x = np.repeat(np.array(names, dtype=object), [60] * 20 + [6] * 20)
+    X, y = pd.DataFrame({"x": x}), np.repeat(rng.normal(size=40), [60] * 20 + [6] * 20)
+    encoder = encoder_of(X, "category", names)
+    own = encoder.fit_transform(X, y + rng.normal(size=len(x)))
+    new = encoder.transform(X)
+    np.testing.assert_array_equal(own[:1200], new[:1200])
+    assert not np.isclose(own[1200:, 0], new[1200:, 0]).any()  # few rows would leak their targets
+
+
 def test_a_date_is_a_moment_and_its_places_in_the_calendar() -> None:
     days = pd.date_range("2020-01-01", "2023-12-31", freq="D")
     X = pd.DataFrame({"d": days.to_numpy(dtype="datetime64[us]")})

@@ -171,6 +171,12 @@ def test_csv_streams_in_order(tmp_path: Path) -> None:
     assert rows == [str(i) for i in range(1000)]
 
 
+def test_a_line_break_in_a_name_is_a_space(tmp_path: Path) -> None:
+    path = written(tmp_path, b'"Price\r\nin CHF";"a \n b"\r\n1;"x\ny"\r\n2;z\r\n')
+    table = read_table(path).data
+    assert table.to_pydict() == {"Price in CHF": ["1", "2"], "a b": ["x\ny", "z"]}
+
+
 def test_a_parquet_file_is_known_by_its_bytes(tmp_path: Path) -> None:
     path = tmp_path / "data.txt"
     pq.write_table(pa.table({"a": [1]}), path)

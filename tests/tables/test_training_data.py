@@ -198,7 +198,7 @@ def test_what_counts_up_is_a_time_unless_its_name_says_otherwise(
     frame = frame.drop(columns="index").assign(**{name: np.arange(start, start + 2 * N, 2)})
     data = prepared(frame)
     assert (name in data.X) == used
-    switch = "list it in ignore" if used else "List it in use (--use) to use it all the same"
+    switch = "list it in ignore" if used else "What is listed in use (--use) is used all the same"
     assert any(switch in note for note in data.notes)
     assert name in prepared(frame, use=[name]).X
     assert name not in prepared(frame, ignore=[name]).X
@@ -591,6 +591,61 @@ def test_limits_in_the_target_are_bounds() -> None:
         TableError, match=r"such as '<0.5'. Write .* upper bound \(--upper-column\)"
     ):
         prepare_training(read_table(frame), target="y")
+
+
+def test_limits_among_many_targets_are_no_gaps() -> None:
+    y = ["<5", *(str(place) for place in range(59))]
+    frame = pd.DataFrame({"x": np.arange(60.0) ** 2, "y": y})
+    with pytest.raises(TableError, match=r"'<5'. Write such limits .* \(--upper-column\)"):
+        prepare_training(read_table(frame), target="y")
+    y = ["<5", *(str(place % 9) for place in range(59))]
+    with pytest.raises(TableError, match=r"'<5'. Write such limits"):
+        prepare_training(read_table(frame.assign(y=y)), target="y")
+
+
+def test_what_keeps_quantities_from_being_read_is_said() -> None:
+    place = np.arange(60)
+    frame = pd.DataFrame(
+        {
+            "lead": np.where(place % 3 == 0, "<5", place.astype(str)),
+            "size": [f"{n * 7} {'sqft' if n % 4 else 'm2'}" for n in place],
+            "dose": [f"{n % 30}{'*' if n % 9 == 0 else ''}" for n in place],
+            "town": np.where(place % 2, "Bonn", "Ulm"),
+            "y": place**0.5,
+        }
+    )
+    data = prepare_training(read_table(frame), target="y")
+    assert "In 'lead': limits like <5 count as the number beside the sign." in data.notes
+    assert data.X["lead"].iloc[:3].tolist() == [5, 1, 2]
+    assert (
+        "Column 'size' is not used: 60 distinct texts in 60 rows. If it is a quantity, write its "
+        "cells alike: its numbers have more than one unit ('sqft' and 'm2')."
+    ) in data.notes
+    assert (
+        "Column 'dose' is read as 37 categories. If it is a quantity, write its cells alike: many "
+        "of its cells are numbers, but not '0*'."
+    ) in data.notes
+    assert not any("town" in note for note in data.notes)
+
+
+def test_columns_that_are_not_used_for_one_reason_share_a_note() -> None:
+    frame = pd.DataFrame({"x": np.arange(60.0) ** 2, "y": np.arange(60.0) ** 0.5})
+    notes = prepare_training(read_table(frame.assign(a=None, b=None, c=None)), target="y").notes
+    assert "Columns 'a', 'b' and 'c' are not used: every value is missing." in notes
+    texts = {name: [f"{name}{place}" for place in range(60)] for name in "ab"}
+    notes = prepare_training(read_table(frame.assign(**texts)), target="y").notes
+    assert (
+        "Columns 'a' and 'b' are not used: 60 distinct texts in 60 rows. What is listed in use "
+        "(--use) is used all the same."
+    ) in notes
+
+
+def test_a_target_of_clock_times_is_told_to_be_in_seconds() -> None:
+    y = [f"{place // 60}:{place % 60:02d}:00" for place in range(60)]
+    frame = pd.DataFrame({"x": np.arange(60.0) ** 2, "y": y})
+    data = prepare_training(read_table(frame), target="y")
+    assert "In 'y': durations, in seconds." in data.notes
+    assert data.y[1] == 60
 
 
 def test_a_file_without_names_is_suspected(tmp_path: Path) -> None:

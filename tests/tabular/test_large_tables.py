@@ -47,7 +47,7 @@ def table(n: int = N, seed: int = 0) -> pd.DataFrame:
 
 @pytest.fixture
 def one_recipe(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [SMALL])
+    monkeypatch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [SMALL])
 
 
 @pytest.fixture
@@ -317,7 +317,7 @@ def test_more_rows_are_learnt_from_as_well_as_in_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recipe = replace(SMALL, hidden=(64, 64), bins=8, dropout=0.0, steps=1_500, largest_batch=64)
-    monkeypatch.setattr("accord.portfolio.regressor.recipes_for", lambda *_, **__: [recipe])
+    monkeypatch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [recipe])
     wave(12_000, 0).to_parquet(tmp_path / "t.parquet")
     new = wave(4_000, 1)
 
@@ -363,9 +363,9 @@ import os, signal, sys
 from importlib import import_module
 sys.path.insert(0, sys.argv[1])
 from test_large_tables import SMALL, fitted
-import accord.portfolio.regressor, accord.tables, accord.work
+import accord.portfolio.crossfit, accord.tables, accord.work
 from pathlib import Path
-accord.portfolio.regressor.recipes_for = lambda *_, **__: [SMALL]
+accord.portfolio.crossfit.recipes_for = lambda *_, **__: [SMALL]
 import_module("accord.training.train")._KEEP_SECONDS = 0.0
 owner, name, times = {
     "reading": (accord.tables.ShuffledRows, "_append", 1),

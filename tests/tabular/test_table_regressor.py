@@ -241,6 +241,15 @@ def test_targets_may_be_one_column(houses: pd.DataFrame) -> None:
     np.testing.assert_array_equal(one.predict(X), other.predict(X))
 
 
+def test_targets_in_another_order_than_the_rows_are_refused(houses: pd.DataFrame) -> None:
+    """Paired by place, as arrays are, they would be other rows' targets without a word."""
+    X, y = houses.drop(columns="price"), houses["price"]
+    with pytest.raises(ValueError, match=r"target must have the rows of X in their order"):
+        TableRegressor(effort="quick").fit(X, y.sample(frac=1, random_state=0))
+    with pytest.raises(ValueError, match=r"weight must have the rows of X in their order"):
+        TableRegressor(effort="quick").fit(X, y, sample_weight=y.sort_values())
+
+
 def test_groups_are_held_out_together() -> None:
     rng = np.random.default_rng(0)
     person = np.repeat(np.arange(12), 10)

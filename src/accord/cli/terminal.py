@@ -11,7 +11,7 @@ import click
 
 from accord._files import STANDARD_STREAM, OptionError, check_inputs, check_outputs
 from accord._progress import Progress, lines, shown, silent
-from accord._wording import json_text, listed_plainly, printable
+from accord._wording import count, json_text, listed_plainly, printable
 
 if TYPE_CHECKING:
     from accord.tables import TableFile
@@ -49,8 +49,9 @@ def notes(lines: Iterable[str], *, quiet: bool, limit: int = 12) -> None:
     lines = list(lines)
     for line in lines[:limit]:
         click.echo(harmless(f"Note: {line}"), err=True)
-    if len(lines) > limit:
-        click.echo(f"Note: {len(lines) - limit} further notes are in the report.", err=True)
+    if more := lines[limit:]:
+        are = "is" if len(more) == 1 else "are"
+        click.echo(f"Note: {count(len(more), 'further note')} {are} in the report.", err=True)
 
 
 def print_json(document: dict[str, Any]) -> None:

@@ -71,6 +71,7 @@ TYPES: dict[str, str] = {
     "LeaderboardEntry": "accord.portfolio:LeaderboardEntry",
     "Residuals": "accord.portfolio:Residuals",
     "Member": "accord.portfolio.blend:Member",
+    "Stray": "accord.portfolio.components:Stray",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",
     "Blanks": "accord.portfolio.local:Blanks",
     "Widening": "accord.portfolio.local:Widening",

@@ -13,6 +13,7 @@ from io import BytesIO, StringIO
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings, filterwarnings
 from xml.sax.saxutils import escape
 
 import numpy as np
@@ -307,7 +308,9 @@ def to_svg(fig: "Figure", *, alt: str = "") -> str:
     stream, shown_on, patches = StringIO(), fig.canvas, [fig.patch, *(ax.patch for ax in fig.axes)]
     looks = [patch.get_visible() for patch in patches]
     # The canvas itself writes the file: savefig would draw everything once more before.
-    with rc_context({**RC, "svg.fonttype": "none", "svg.hashsalt": "accord"}):
+    # Letters that matplotlib's font lacks: the text stays text, and the reader's browser has them.
+    with rc_context({**RC, "svg.fonttype": "none", "svg.hashsalt": "accord"}), catch_warnings():
+        filterwarnings("ignore", r"Glyph .* missing from font")
         try:
             for patch in patches:
                 patch.set_visible(False)

@@ -21,7 +21,7 @@ from accord.distributions import (
     StudentT,
     Transformed,
 )
-from accord.portfolio.components import Calibration, Components, mean_score
+from accord.portfolio.components import LOWEST, NO_STRAY, Calibration, Components, Stray, mean_score
 from accord.portfolio.encoding import TargetScale
 from accord.portfolio.models import Model
 
@@ -39,13 +39,17 @@ LEAST_VARIANCE = 1e-300
 
 @dataclass(frozen=True)
 class Member:
-    """A model of the blend: its calibration, its share, and the scale of its targets."""
+    """A model of the blend: its calibration, its share, and the scale of its targets.
+
+    ``stray`` is what it says of targets that it did not learn from (:mod:`accord.portfolio.bulk`).
+    """
 
     name: str
     model: Model
     scale: TargetScale
     calibration: Calibration
     weight: float
+    stray: Stray = NO_STRAY
 
 
 @dataclass(frozen=True)
@@ -131,15 +135,16 @@ class Prediction:
         return density
 
     def widened(self, local: Floats | float) -> Components:
-        """The components that keep their means in target units when they are widened.
+        """The components, which keep their means in target units when they are widened.
 
         The mean of exp(Z) grows with the variance of Z, by half of it in the exponent. That is as
         it should be where a feature says nothing, and not where a row is only far away.
         """
-        if self.member.scale.transform != "log":
-            return self.part
-        lower = 0.5 * self.member.scale.scale * np.square(local)
-        return replace(self.part, mean=self.part.mean - np.asarray(lower)[..., None])
+        part = self.part
+        if self.member.scale.transform == "log":
+            lower = 0.5 * self.member.scale.scale * np.square(local)
+            part = replace(part, mean=part.mean - np.asarray(lower)[..., None])
+        return part.with_stray(self.member.stray)
 
 
 def greedy_weights(log_density: Floats, weight: Floats) -> Floats:
@@ -187,9 +192,10 @@ def blended(log_density: Floats, weights: Floats) -> Floats:
     **Shape**: log_density (C, N), weights (C,) → (N,).
     """
     used = weights > 0
-    top = log_density[used].max(axis=0)
+    top = np.maximum(log_density[used].max(axis=0), LOWEST)
     mixed = weights[used] @ np.exp(log_density[used] - top)
-    return np.asarray(np.log(mixed) + top)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(mixed) + top)
 
 
 def _score(log_density: Floats, weights: Floats, weight: Floats) -> float:

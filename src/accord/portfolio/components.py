@@ -28,8 +28,10 @@ DEGREES = (math.inf, 12.0, 6.0, 4.0, 3.0)
 _FLOORS = (0.0, 0.3, 0.8)
 # A row that no component explains must not decide a calibration alone.
 _LOWEST_LOG_DENSITY = -25.0
+# An error counts as so many times the median of those that are far off, at most.
+_LARGEST_STRAY = 4.0
 # What stands for the largest of logarithms that are all −∞.
-_LOWEST = -1e300
+LOWEST = -1e300
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,16 @@ class Components:
                 into[:, own] = values
         return Components(*whole)
 
+    def with_stray(self, stray: "Stray") -> "Components":
+        """One more curve per member and row, around the mean of the others."""
+        if not stray.share:
+            return self
+        center = (self.weight * self.mean).sum(axis=2, keepdims=True)
+        more = Components(*(np.full_like(center, v) for v in (stray.share, 0.0, stray.std)))
+        own = replace(self, weight=(1 - stray.share) * self.weight)
+        pairs = zip(_arrays(own), _arrays(replace(more, mean=center)), strict=True)
+        return Components(*(np.concatenate(pair, axis=2) for pair in pairs))
+
     def __getitem__(self, rows: Indices) -> "Components":
         return Components(*(values[:, rows] for values in _arrays(self)))
 
@@ -79,6 +91,27 @@ class Components:
 
 def _arrays(part: Components) -> tuple[Floats, Floats, Floats]:
     return part.weight, part.mean, part.std
+
+
+@dataclass(frozen=True)
+class Stray:
+    """The share of targets that have nothing to do with a model, and how far off they are.
+
+    ``std`` is in scaled target units, before calibration.
+    """
+
+    share: float = 0.0
+    std: float = 1.0
+
+    @staticmethod
+    def of(errors: Floats, n: int) -> "Stray":
+        """Of the errors of those among n rows; one that is far larger than most counts less."""
+        size = np.abs(errors)
+        bounded = np.minimum(size, _LARGEST_STRAY * np.median(size))
+        return Stray(len(errors) / n, float(np.sqrt(np.mean(np.square(bounded)))))
+
+
+NO_STRAY = Stray()
 
 
 @dataclass(frozen=True)
@@ -127,7 +160,7 @@ class Calibration:
         with np.errstate(divide="ignore"):
             joint = np.log(part.weight) + curve
         # scipy's logsumexp takes several times as long, and a calibration asks a hundred times
-        largest = np.maximum(joint.max(axis=(0, 2)), _LOWEST)
+        largest = np.maximum(joint.max(axis=(0, 2)), LOWEST)
         total = np.exp(joint - largest[:, None]).sum(axis=(0, 2))
         with np.errstate(divide="ignore"):
             return np.asarray(largest + np.log(total) - math.log(part.n_members))

@@ -11,11 +11,25 @@ from accord._processes import one_thread
 from accord._progress import Progress, silent
 from accord._types import Bools, Floats, Indices
 from accord.portfolio.blend import Member
-from accord.portfolio.components import DEGREES, Calibration, Components, calibrated, mean_score
-from accord.portfolio.encoding import ScaledRows, TargetScale, alone_far_out, resolution
+from accord.portfolio.components import (
+    DEGREES,
+    NO_STRAY,
+    Calibration,
+    Components,
+    Stray,
+    calibrated,
+    mean_score,
+)
+from accord.portfolio.encoding import (
+    ScaledRows,
+    TargetScale,
+    TargetTransform,
+    alone_far_out,
+    resolution,
+)
 from accord.portfolio.folds import Part
 from accord.portfolio.models import Model, model_for
-from accord.portfolio.recipes import NetworkRecipe, Recipe
+from accord.portfolio.recipes import Effort, NetworkRecipe, Recipe, recipes_for
 from accord.training import EpochReport, Listener
 
 # Calibration is chosen on at most so many rows: more say little more.
@@ -42,7 +56,8 @@ class TrainingTable:
     """A training table, its targets in their own units.
 
     ``rounding`` is half the step of targets that come in steps, else 0; ``lower`` and ``upper`` are
-    bounds of targets that are not known, equal where they are.
+    bounds of targets that are not known, equal where they are; ``absurd`` are rows that recipes of
+    the bulk do not believe (:mod:`accord.portfolio.bulk`).
 
     **Shape**: x (N, d); all others (N,).
     """
@@ -55,6 +70,7 @@ class TrainingTable:
     tolerance: Floats | None = None
     lower: Floats | None = None
     upper: Floats | None = None
+    absurd: Bools | None = None
 
     @staticmethod
     def of(x: Floats, y: Floats, weight: Floats, known: Mapping[str, Floats]) -> "TrainingTable":
@@ -84,6 +100,15 @@ class TrainingTable:
             return self.y
         ends = np.where(np.isfinite(self.upper), self.upper, self.lower)
         return ends[np.isfinite(ends)]
+
+    def believed(self, recipe: Recipe) -> Bools:
+        """Which rows a recipe takes for true, (N,)."""
+        doubted = self.absurd if recipe.bulk else None
+        return np.ones(len(self), bool) if doubted is None else ~doubted
+
+    def scale_for(self, recipe: Recipe, transform: TargetTransform) -> TargetScale:
+        """The scale of the targets that a recipe takes for true."""
+        return TargetScale.of(self.y[self.measured & self.believed(recipe)], transform)
 
     def targets(self, rows: Indices) -> tuple[Floats, Floats | None]:
         """Targets of some rows; of censored ones their lower ends, and then the upper ends of all.
@@ -133,6 +158,7 @@ class Candidate:
     held_out: Components
     log_density: Floats
     seconds: float
+    stray: Stray = NO_STRAY
 
 
 @dataclass(frozen=True)
@@ -163,6 +189,18 @@ def leaderboard(
     return tuple(sorted(entries, key=lambda entry: entry.nll))
 
 
+def recipes_of(table: TrainingTable, effort: Effort) -> list[Recipe]:
+    """The recipes to try on a table; once rows are absurd, those for the others."""
+    scale = TargetScale.of(table.y[table.measured]).scale
+    return recipes_for(
+        effort,
+        table.x,
+        table.reached if table.absurd is None else table.y[~table.absurd],
+        censored=not table.measured.all(),
+        rounding=table.rounding / scale,
+    )
+
+
 def try_recipe(
     recipe: Recipe,
     table: TrainingTable,
@@ -173,9 +211,9 @@ def try_recipe(
 ) -> Candidate:
     """Train a recipe on all folds and calibrate it on what they left out."""
     start = time.perf_counter()
-    scale = TargetScale.of(table.y[table.measured], recipe.transform)
+    scale = table.scale_for(recipe, recipe.transform)
     rows = table.scaled(scale)
-    trains = learnt_from(table, rows, parts)
+    trains = learnt_from(recipe, table, rows, parts)
     # networks choose threads by their own size
     few = not isinstance(recipe, NetworkRecipe) and len(table) < _ROWS_FOR_THREADS
     with one_thread(when=few):
@@ -202,7 +240,12 @@ def judged_out_of_fold(
     held_out = out_of_fold(model, table.x, parts, used)
     y, upper = table.targets(used)
     z, ends = scale.scaled(y), None if upper is None else scale.scaled(upper)
-    some = np.random.default_rng(seed).permutation(len(used))[:_CALIBRATION_ROWS]
+    believes = table.believed(recipe)[used]
+    stray = NO_STRAY
+    if not believes.all() and recipe.transform == "identity":  # far off in a logarithm is anywhere
+        stray = Stray.of((z - held_out.center)[~believes], len(used))
+    believed = np.flatnonzero(believes)
+    some = believed[np.random.default_rng(seed).permutation(len(believed))[:_CALIBRATION_ROWS]]
     calibration = calibrated(
         held_out[some],
         z[some],
@@ -211,15 +254,18 @@ def judged_out_of_fold(
         tolerance_variance=eps**2 / 3,
         degrees=_LOG_DEGREES if recipe.transform == "log" else DEGREES,
     )
-    density, known = calibration.log_density(held_out, z, upper=ends), table.measured[used]
+    density = calibration.log_density(held_out.with_stray(stray), z, upper=ends)
+    known = table.measured[used]
     density[known] += scale.log_slope(y[known]) + table.log_unit
     seconds = time.perf_counter() - start
-    return Candidate(recipe, model, scale, calibration, held_out, density, seconds)
+    return Candidate(recipe, model, scale, calibration, held_out, density, seconds, stray)
 
 
-def learnt_from(table: TrainingTable, rows: ScaledRows, parts: Sequence[Part]) -> list[Indices]:
+def learnt_from(
+    recipe: Recipe, table: TrainingTable, rows: ScaledRows, parts: Sequence[Part]
+) -> list[Indices]:
     """The rows that each part learns from: not from targets that are likely errors."""
-    wrong = alone_far_out(rows.z) & table.measured
+    wrong = alone_far_out(rows.z) & table.measured | ~table.believed(recipe)
     return [part.train[~wrong[part.train]] for part in parts]
 
 
@@ -292,7 +338,7 @@ class Clock:
         ``later`` is about the work of training on more rows than these, for which half of the time
         is kept.
         """
-        self.total = (sum(works) + later) / (1 - _SHIFTING)
+        self.total = (self.done + sum(works) + later) / (1 - _SHIFTING)
         self.trying = (1 - _SHIFTING) * (_TRYING if later else 1.0)
 
     def affords(self, work: float) -> bool:

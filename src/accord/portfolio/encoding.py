@@ -227,7 +227,9 @@ class TargetScale:
         """log dz/dy, the Jacobian in every density of y."""
         slope = np.full(np.shape(y), -np.log(self.scale))
         if self.transform == "log":
-            slope -= self.log.log_slope(torch.from_numpy(self._logarithms(y))).numpy()
+            logarithms = self._logarithms(y)
+            own = self.log.log_slope(torch.from_numpy(logarithms)).numpy()
+            slope -= np.where(np.isfinite(logarithms), own, 0.0)  # the density there is 0
         return slope
 
     def _logarithms(self, y: Floats) -> Floats:

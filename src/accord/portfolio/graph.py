@@ -302,6 +302,7 @@ def _group(
     above = (grown[0] - tolerance.start).at_least(0.0)
     chosen = above * (tolerance.base * unit + tolerance.relative * std)
     local = chosen.at_least(grown[1] * unit)
+    curves = _with_stray(replace(curves, std=calibrated.sqrt()), member)
     mean = curves.mean
     if is_log:
         local = local.at_most(LARGEST_LOG_STD / scale.scale)
@@ -311,7 +312,7 @@ def _group(
     group = CurveGroup(
         curve,
         scale.center + scale.scale * mean,
-        scale.scale * (calibrated + widening).sqrt(),
+        scale.scale * (curves.std.square() + widening).sqrt(),
         share * curves.weight,
         math.log(scale.straight_from) if is_log else None,
     )
@@ -324,6 +325,24 @@ def _group(
     else:
         distance = calibration.variance_of_curve * scale.scale**2 * widening
     return _Blended(share, group, curves.by_network(means), distance)
+
+
+def _with_stray(curves: Curves, member: Member) -> Curves:
+    """One more curve for each network, around the mean of its others, which are calibrated."""
+    stray = member.stray
+    if not stray.share:
+        return curves
+    center = curves.by_network(curves.mean)
+    weight = (1 - stray.share) * curves.weight + 0.0 * curves.mean  # for every row
+    std = float(member.calibration.scale(np.array([stray.std]))[0])
+    last = (0.0 * center + stray.share / curves.networks, center, 0.0 * center + std)
+
+    def followed(values: Value, one: Value) -> Value:
+        own = values.shaped(0, curves.networks, -1)
+        return joined([own, one.shaped(0, curves.networks, 1)], 2).shaped(0, -1)
+
+    new = [followed(*pair) for pair in zip((weight, curves.mean, curves.std), last, strict=True)]
+    return Curves(new[0], new[1], new[2], curves.networks)
 
 
 def _parts_of_variance(blend: list[_Blended]) -> tuple[Value, Value]:
@@ -420,11 +439,7 @@ def _score(growth: Growth, values: Value) -> Value:
     return (start + width * values) / border
 
 
-def _judged_obstacles(model: JudgedModel) -> list[str]:
-    return obstacles_of(model.estimator_)
-
-
-@states(JudgedModel, obstacles=_judged_obstacles)
+@states(JudgedModel, obstacles=lambda model: obstacles_of(model.estimator_))
 def state_judged(model: JudgedModel, x: Value) -> GraphAnswer:
     answer: GraphAnswer = state(model.estimator_, x)
     growth: Value = state(model.growth_, x)

@@ -37,6 +37,7 @@ class NetworkRecipe:
     components: int = 1
     tolerance: float = 0.0
     transform: TargetTransform = "identity"
+    bulk: bool = False
     dropout: float = 0.0
     steps: int = 2_500
     learning_rate: float = 3e-3
@@ -64,6 +65,7 @@ class GaussianProcessRecipe:
     about: str = "exact, Matérn 5/2 kernel with lengths that are learnt"
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
+    bulk: bool = False
 
     def work(self, n: int, d: int, n_folds: int) -> float:
         return 1e9 + 3.0 * min(n, 1_500) ** 3
@@ -82,6 +84,7 @@ class BoostingRecipe:
     about: str = "boosted trees, and a second booster for the deviation"
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
+    bulk: bool = False
     trees: int = 200
     rate: float = 0.08
     smallest_leaf: int = 8
@@ -106,6 +109,7 @@ class RidgeRecipe:
     sparse: bool = False
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
+    bulk: bool = False
 
     def work(self, n: int, d: int, n_folds: int) -> float:
         rows, inputs = min(n, RIDGE_ROWS), d * (1 + self.bins)

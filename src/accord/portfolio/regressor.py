@@ -17,17 +17,18 @@ from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
+from accord.portfolio.bulk import notes_on_absurd, tried_on_the_bulk
 from accord.portfolio.crossfit import (
     Candidate,
     Clock,
     TrainingTable,
     held_out_rows,
     leaderboard,
+    recipes_of,
     relevance,
 )
 from accord.portfolio.encoding import (
     Bounds,
-    TargetScale,
     check_contained,
     checked_bounds,
     ends_of,
@@ -48,7 +49,7 @@ from accord.portfolio.local import (
     rows_with,
     unlike_usual,
 )
-from accord.portfolio.recipes import EFFORTS, Effort, recipes_for
+from accord.portfolio.recipes import EFFORTS, Effort
 from accord.portfolio.screening import notes_on_screening, screened
 from accord.portfolio.streamed import MoreRows, worth_more
 from accord.portfolio.units import PortfolioUnits, pays_for_processes, rows_seen
@@ -196,13 +197,14 @@ class PortfolioRegressor(DistributionalRegressor):
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
             )
             candidates = self._try_recipes(units, more)
-            predictions = self._blend(table, parts, candidates)
+            predictions = self._blend(units.table, parts, candidates)
             self.rows_seen_ = len(table)
             if more is not None:
                 further = units.train_further(worth_more(candidates, self.leaderboard_), more)
                 predictions = self._blend(table, parts, [*candidates, *further.candidates])
                 self.rows_seen_, notes = rows_seen(self.members_, further, len(table))
                 self.notes_ += notes
+            self.notes_ += notes_on_absurd(units.table, self.members_)
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes)
             self.widening_ = self.widening_.with_blanks(
@@ -259,23 +261,15 @@ class PortfolioRegressor(DistributionalRegressor):
 
     def _try_recipes(self, units: PortfolioUnits, more: MoreRows | None) -> list[Candidate]:
         """The recipes, each trained on all folds, as far as time allows."""
-        table = units.table
-        scale = TargetScale.of(table.y[table.measured]).scale
-        recipes = recipes_for(
-            self.effort,
-            table.x,
-            table.reached,
-            censored=not table.measured.all(),
-            rounding=table.rounding / scale,
-        )
-        tried = units.try_recipes(recipes, more)
+        tried = units.try_recipes(recipes_of(units.table, self.effort), more)
         self.notes_ += tried.notes
         if not tried.candidates:
             raise ValueError(
                 "no model could be trained on these rows. Check the target and the features for "
                 f"extreme values. {' '.join(self.notes_)}"
             )
-        return tried.candidates
+        again = [] if more else tried_on_the_bulk(units, tried.candidates, self.effort)
+        return tried.candidates + again
 
     def _blend(
         self, table: TrainingTable, parts: Sequence[Part], candidates: list[Candidate]
@@ -286,9 +280,10 @@ class PortfolioRegressor(DistributionalRegressor):
         density = np.stack([candidate.log_density for candidate in candidates])
         some = np.random.default_rng(0).permutation(len(used))[:_SELECTION_ROWS]
         weights = greedy_weights(density[:, some], weight[some])
-        self.scale_ = TargetScale.of(table.y[table.measured])
+        chosen = [c.recipe for c, share in zip(candidates, weights, strict=True) if share > 0]
+        self.scale_ = table.scale_for(max(chosen, key=lambda recipe: recipe.bulk), "identity")
         found = [
-            (Member(c.recipe.name, c.model, c.scale, c.calibration, 0.0), c.held_out)
+            (Member(c.recipe.name, c.model, c.scale, c.calibration, 0.0, c.stray), c.held_out)
             for c in candidates
         ]
         predictions = blend_of(

@@ -75,13 +75,17 @@ class PortfolioUnits:
         workers: Workers,
         checkpoint: Checkpoint | None,
     ) -> None:
-        self.table, self.parts, self.seed = table, list(parts), seed
+        self.parts, self.seed = list(parts), seed
         self.clock, self.workers, self.checkpoint = clock, workers, checkpoint
         self._seconds: dict[str, float] = {}
-        self._shared = workers.share((table, self.parts))
-        self._about = (
-            "" if checkpoint is None else digest(code_digest(), table, self.parts, self.seed)
-        )
+        self.take(table)
+
+    def take(self, table: TrainingTable) -> None:
+        """From now on the units are of this table."""
+        self.table = table
+        self._shared = self.workers.share((table, self.parts))
+        kept = self.checkpoint is not None
+        self._about = digest(code_digest(), table, self.parts, self.seed) if kept else ""
 
     def try_recipes(self, recipes: Sequence[Recipe], more: MoreRows | None = None) -> Tried:
         """The recipes, each trained on all folds, as far as time allows.
@@ -116,7 +120,7 @@ class PortfolioUnits:
             took = done.value.seconds if done.error is None and not done.again else None
             self.clock.end(works[number], took)
             notes += _taken(done, recipes[number], number, found)
-        self._seconds = {candidate.recipe.name: candidate.seconds for candidate in found.values()}
+        self._seconds |= {candidate.recipe.name: candidate.seconds for candidate in found.values()}
         if skipped:
             notes.append(f"Not tried, for lack of time: {', '.join(skipped)}.")
         return Tried([found[number] for number in sorted(found)], tuple(notes))
@@ -281,5 +285,5 @@ def _elsewhere(
 ) -> Model:
     table, _ = shared
     rows = table.scaled(member.scale)
-    trains = learnt_from(table, rows, parts)
+    trains = learnt_from(member.model.recipe, table, rows, parts)
     return member.model.elsewhere(rows, trains, seed=seed, listener=listener)

@@ -210,7 +210,7 @@ def _row_points(ax: "Axes", found: Assessment) -> list[Point]:
 
 
 def _lines(found: Assessment, place: int) -> list[str]:
-    spread = found.mean_width
+    spread = found.narrow_width
     y, mean, lower, upper = (
         to_scale(float(values[place]), spread)
         for values in (found.y, found.mean, found.lower, found.upper)

@@ -27,14 +27,13 @@ from accord.tables.files import (
 )
 from accord.tables.frames import ArrowFrame
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
+from accord.tables.roles import number_column, time_column
 from accord.tables.sampling import Records, ShuffledRows, part_count, sample_note
 from accord.tables.schema import Column, Schema, TableError, as_numbers, check_names, check_present
 from accord.tables.training_data import (
     FurtherTraining,
     TrainingData,
-    number_column,
     prepare_training,
-    time_column,
 )
 
 __all__ = [

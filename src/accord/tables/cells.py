@@ -44,6 +44,17 @@ NUMBERS: dict[NumberFormat, str | None] = {
     "spaced": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(\.\d+)?$",
     "spaced comma": rf"^[+-]?\d{{1,3}}({SPACE}\d{{3}})*(,\d+)?$",
 }
+# How people, Python and pandas write durations: 26:30, 1 day, 2:30:00, -1 days +21:30:00.
+CLOCK = (
+    r"^(?:(?P<d>-?\d+) days?,? \+?)?"
+    r"(?P<h>\d{1,4}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d(?:\.\d+)?))?$"
+)
+HALF_DAY = (
+    r"(?i)^(?P<clock>(?:0?[1-9]|1[0-2]):[0-5]\d(?::[0-5]\d(?:\.\d+)?)?)"
+    r" ?(?P<half>[ap])\.?m\.?$"
+)
+# A limit of detection or of a scale, and the number that it names.
+LIMIT = r"^[<>≤≥]=?\s*([+-]?[\d.,])"
 # What separates groups of digits, and how a cell that has them otherwise is spoken of.
 _GROUPS: dict[NumberFormat, tuple[str, str]] = {
     "thousands": (",", "numbers with commas between thousands"),
@@ -84,7 +95,7 @@ class CellFormat:
 
     ``unit`` is a sign that stands beside the numbers, ``date_format`` None means ISO 8601, and
     ``missing_tokens`` are words that mean "missing" in this column only. ``by_request`` categories
-    may also be written as numbers: 12 and 12.0 are the category "12".
+    may also be written as numbers: 12 and 12.0 are the category "12". With ``limits``, <5 is 5.
     """
 
     kind: CellKind
@@ -93,6 +104,7 @@ class CellFormat:
     date_format: str | None = None
     missing_tokens: tuple[str, ...] = ()
     by_request: bool = False
+    limits: bool = False
 
     def remark(self) -> str:
         """What a person should know about how the cells are read, or nothing."""
@@ -104,6 +116,8 @@ class CellFormat:
             remarks.append("the comma is the decimal mark")
         if self.number_format == "thousands":
             remarks.append("the comma separates thousands")
+        if self.limits:
+            remarks.append("limits like <5 count as the number beside the sign")
         if self.number_format == "clock":
             remarks.append("durations, in seconds")
         if self.date_format is not None:
@@ -188,6 +202,8 @@ def _number(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
         raise UnreadableCells(f"must hold numbers, not {column.type}")
     if cells.number_format == "clock":
         return _durations(column)
+    if cells.limits:
+        column = without_limits(column)
     for text in (column, signed(column)):
         try:
             return _float64(pc.cast(plain_numbers(text, cells), pa.float64()))
@@ -198,16 +214,16 @@ def _number(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
 
 
 def _durations(text: pa.ChunkedArray) -> Floats:
-    """Seconds of hours:minutes:seconds."""
-    parts = pc.extract_regex(text, r"^(?P<h>\d{1,4}):(?P<m>[0-5]\d)(?::(?P<s>[0-5]\d(?:\.\d+)?))?$")
+    """Seconds of hours:minutes:seconds, days before them or not."""
+    parts = pc.extract_regex(text, CLOCK)
     if parts.null_count > text.null_count:
         raise _unreadable(text, parts.to_pandas(), "durations like 26:30:00")
-    hours, minutes, seconds = (pc.struct_field(parts, name) for name in "hms")
-    total = 3600 * _float64(pc.cast(hours, pa.float64()))
-    total += 60 * _float64(pc.cast(minutes, pa.float64()))
-    no_seconds = pc.equal(seconds, "")
-    seconds = pc.if_else(no_seconds, "0", seconds)
-    return total + _float64(pc.cast(seconds, pa.float64()))
+    total = np.zeros(len(text))
+    for part, unit in {"d": 86_400, "h": 3_600, "m": 60, "s": 1}.items():
+        number = pc.struct_field(parts, part)
+        number = pc.if_else(pc.equal(number, ""), "0", number)
+        total += unit * _float64(pc.cast(number, pa.float64()))
+    return total
 
 
 def _boolean(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
@@ -232,6 +248,11 @@ def _time(column: pa.ChunkedArray, cells: CellFormat) -> NDArray[Any]:
         return _seconds(pc.cast(column, pa.time64("us"), safe=False))
     if not is_text(column.type):
         raise UnreadableCells(f"must hold times of day, not {column.type}")
+    halves = pc.extract_regex(column, HALF_DAY)
+    if halves.null_count == column.null_count:
+        afternoon = pc.equal(pc.utf8_lower(pc.struct_field(halves, "half")), "p")
+        clock = _durations(pc.struct_field(halves, "clock"))
+        return clock % 43_200 + 43_200 * _float64(pc.cast(afternoon, pa.float64()))
     try:
         seconds = _durations(column)
     except UnreadableCells as error:
@@ -303,12 +324,24 @@ def _unreadable(text: pa.ChunkedArray, values: Any, what: str) -> UnreadableCell
 def signed(text: pa.ChunkedArray) -> pa.ChunkedArray:
     """Negative numbers with a minus before them: (5), 5- and the long minus sign are others' ways.
 
-    >>> signed(pa.chunked_array([["(1.5)", "2-", "−3", "($4)"]])).to_pylist()
-    ['-1.5', '-2', '-3', '-$4']
+    A spreadsheet's formula that only holds a text, ="5", is that text.
+
+    >>> signed(pa.chunked_array([["(1.5)", "2-", "−3", "($4)", '="5"']])).to_pylist()
+    ['-1.5', '-2', '-3', '-$4', '5']
     """
     text = pc.replace_substring(text, "\u2212", "-")
+    text = pc.replace_substring_regex(text, '^="(.*)"$', r"\1")
     text = pc.replace_substring_regex(text, r"^\(([^()]*\d[^()]*)\)$", r"-\1")
     return pc.replace_substring_regex(text, r"^([^-]*\d)\s*-$", r"-\1")
+
+
+def without_limits(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """The numbers that limits name.
+
+    >>> without_limits(pa.chunked_array([["<0.5", ">= 9", "7"]])).to_pylist()
+    ['0.5', '9', '7']
+    """
+    return pc.replace_substring_regex(text, LIMIT, r"\1")
 
 
 def plain_numbers(text: pa.ChunkedArray, cells: CellFormat) -> pa.ChunkedArray:

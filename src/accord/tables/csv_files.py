@@ -30,6 +30,7 @@ _SAMPLE_BYTES = 4 << 20
 _DELIMITERS = ",;\t|^"
 # Spreadsheets write and heed such a first line.
 _STATED_DELIMITER = re.compile(r"(?i)\"?sep=(.)\"?")
+_BREAK = re.compile(r"\s*[\r\n]\s*")
 # A cell in single quotation marks.
 _SINGLY_QUOTED = re.compile(r"(?<![^,;\t|^\r\n])'((?:[^']|'')*)'(?![^,;\t|^\r\n])")
 _DELIMITER_NAMES = {"tab": "\t", "\\t": "\t", "space": " ", "comma": ",", "semicolon": ";"}
@@ -323,7 +324,8 @@ def _spoken(mark: str) -> str:
 def _header(text: str, delimiter: str, *, after: int = 0) -> tuple[list[str], int]:
     """Column names, outer spaces aside (a nameless one is called by its place), and rows used.
 
-    The header is the line ``after`` so many others, such as one that names the separator.
+    A line break within a name becomes a space, since it can hardly be typed. The header is the line
+    ``after`` so many others, such as one that names the separator.
     """
     lines = io.StringIO(text, newline="")
     rows = csv.reader(map(_squeezed, lines) if delimiter == " " else lines, delimiter=delimiter)
@@ -332,7 +334,7 @@ def _header(text: str, delimiter: str, *, after: int = 0) -> tuple[list[str], in
             if after:
                 after -= 1
                 continue
-            names = [cell.strip() for cell in row]
+            names = [_BREAK.sub(" ", cell.strip()) for cell in row]
             return [name or f"column {place}" for place, name in enumerate(names, 1)], skip
     return [], 0
 

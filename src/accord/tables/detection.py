@@ -10,9 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from accord._wording import quoted
+from accord._wording import listed, quoted
 from accord.tables.cells import (
+    CLOCK,
     COMMA,
+    HALF_DAY,
+    LIMIT,
     NOTHING_WORDS,
     NUMBERS,
     SPACE,
@@ -27,6 +30,7 @@ from accord.tables.cells import (
     is_text,
     plain_numbers,
     signed,
+    without_limits,
 )
 from accord.tables.schema import Column, as_numbers
 
@@ -38,7 +42,6 @@ _ROW_NUMBER_NAME = re.compile(
 )
 _BOOLEANS = ("true", "false")
 _TIME = r"^\d{1,2}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
-_CLOCK = r"^\d{1,4}:[0-5]\d(:[0-5]\d(\.\d+)?)?$"
 _MONTH = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*"
 _YEAR = r"(1[89]|20)\d\d"
 _DATE = (
@@ -49,9 +52,13 @@ _DATE = (
 )
 # Signs that stand before or after a number and are no part of it.
 _UNITS = ("$", "€", "£", "¥", "₹", "%", "USD", "EUR", "GBP", "CHF", "JPY")
+# Of the signs that a letter makes another one, as in R$ 5 and US$5, this is the whole.
+_CURRENCY = r"^[+-]?(?P<unit>[A-Z]{1,3}\$|Rs\.?|kr\.?|Fr\.?|zł)\s?[\d.,]"
 _UNIT_PATTERN = f"(?:{'|'.join(map(re.escape, _UNITS))})"
 # Any other unit stands after the numbers and is the same for all of them: 12.5 kg, 1 248 cc.
-_WITH_UNIT = rf"^[+-]?\d(?:[\d.,]|{SPACE})*?{SPACE}?(?P<unit>[^\d\s.,'’()+-][^\d\s()]{{0,9}})$"
+_SIGN = r"[^\d\s.,'’()+-]"
+_UNIT = rf"{_SIGN}[^\d\s()]{{0,9}}|{_SIGN}{{0,9}}m[23]"
+_WITH_UNIT = rf"^[+-]?\d(?:[\d.,]|{SPACE})*?{SPACE}?(?P<unit>{_UNIT})$"
 # A text column is a number column with odd entries if at least this share reads as numbers and
 # the rest is a handful of distinct words ("?", "unknown").
 _NUMERIC_SHARE = 0.9
@@ -161,7 +168,18 @@ def _detect_numbers(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellF
         bare = plain_numbers(text, CellFormat("number", unit=unit))
         if number := _number_format(bare, decimal):
             return CellFormat("number", number, unit)
-    return None
+    return _detect_limits(text, decimal)
+
+
+def _detect_limits(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
+    """Quantities with limits among them, such as <5; not classes, such as <18 and 18-25."""
+    is_limit = pc.match_substring_regex(text, LIMIT)
+    if not pc.any(is_limit).as_py():
+        return None
+    if len(pc.unique(text.filter(pc.invert(is_limit)))) <= _QUANTITIES:
+        return None
+    found = _detect_numbers(without_limits(text), decimal)
+    return found and replace(found, limits=True)
 
 
 def _detect_moments(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellFormat | None:
@@ -169,7 +187,9 @@ def _detect_moments(text: pa.ChunkedArray, decimal: DecimalMark | None) -> CellF
         pc.match_substring_regex(text, r"^([01]?\d|2[0-3]):")
     ):
         return CellFormat("time")
-    if _all(pc.match_substring_regex(text, _CLOCK)):
+    if _all(pc.match_substring_regex(text, HALF_DAY)):
+        return CellFormat("time")
+    if _all(pc.match_substring_regex(text, CLOCK)):
         return CellFormat("number", "clock")
     if _all(pc.match_substring_regex(text, _DATE)):
         found, date_format = _date_format(text, day_first=decimal == ",")
@@ -182,18 +202,16 @@ def _with_words(
     text: pa.ChunkedArray, decimal: DecimalMark | None, gaps: bool
 ) -> CellFormat | None:
     """Numbers, dates or times with a few words among them ("unknown"), which mean "missing"."""
-    if odd := _odd_entries(text):
-        return CellFormat("number", missing_tokens=odd)
     is_word = pc.invert(pc.match_substring_regex(text, r"\d"))
     words = pc.unique(text.filter(is_word)).to_pylist()
     others = text.filter(pc.invert(is_word))
     quantities = gaps and len(pc.unique(others)) > _QUANTITIES
-    if not 0 < pc.sum(is_word).as_py() <= (0.5 if quantities else 1 - _NUMERIC_SHARE) * len(text):
-        return None
-    found = _detect_numbers(others, decimal) or _detect_moments(others, decimal)
-    if found is None or len(words) > _ODD_ENTRIES:
-        return None
-    return replace(found, missing_tokens=tuple(sorted(words)))
+    most = (0.5 if quantities else 1 - _NUMERIC_SHARE) * len(text)
+    few = 0 < pc.sum(is_word).as_py() <= most and len(words) <= _ODD_ENTRIES
+    if few and (found := _detect_numbers(others, decimal) or _detect_moments(others, decimal)):
+        return replace(found, missing_tokens=tuple(sorted(words)))
+    odd = _odd_entries(text)
+    return CellFormat("number", missing_tokens=odd) if odd else None
 
 
 def _number_format(text: pa.ChunkedArray, decimal: DecimalMark | None) -> NumberFormat | None:
@@ -218,13 +236,20 @@ def _unit(text: pa.ChunkedArray) -> str:
     """The one sign that stands beside numbers in this column, or nothing."""
     if not _all(pc.match_substring_regex(text, r"\d")):
         return ""
+    for pattern in (_CURRENCY, _WITH_UNIT):
+        if units := _units(text, pattern):
+            return units[0] if len(units) == 1 else ""
     found = [unit for unit in _UNITS if pc.any(pc.match_substring(text, unit)).as_py()]
-    if len(found) == 1:
-        return found[0]
-    if not _all(pc.match_substring_regex(text, _WITH_UNIT)):
-        return ""
-    units = pc.unique(pc.struct_field(pc.extract_regex(text, _WITH_UNIT), "unit"))
-    return str(units[0]) if len(units) == 1 else ""
+    return found[0] if len(found) == 1 else ""
+
+
+def _units(text: pa.ChunkedArray, pattern: str) -> list[str]:
+    """The units of cells that all have one, the most frequent first; none if some have none."""
+    found = pc.extract_regex(text, pattern)
+    if found.null_count:
+        return []
+    counts = pc.value_counts(pc.struct_field(found, "unit")).to_pylist()
+    return [str(unit["values"]) for unit in sorted(counts, key=lambda unit: -unit["counts"])]
 
 
 def _odd_entries(text: pa.ChunkedArray) -> tuple[str, ...]:
@@ -289,7 +314,7 @@ class Inferred(NamedTuple):
     """A column to use with its values, or None with the reason why not.
 
     ``can_be_used`` says whether a user may insist on it; ``infinite`` are the places of infinite
-    values, which count as missing.
+    values, which count as missing; ``doubt`` says what kept texts from being read as numbers.
     """
 
     column: Column | None
@@ -297,6 +322,7 @@ class Inferred(NamedTuple):
     values: NDArray[Any]
     can_be_used: bool = False
     infinite: tuple[int, ...] = ()
+    doubt: str = ""
 
 
 def infer_column(
@@ -341,11 +367,30 @@ def infer_column(
         numbers = as_numbers(values)
         low, high = float(np.nanmin(numbers)), float(np.nanmax(numbers))
         return Inferred(Column(name, found, (), low, high), "", values, infinite=infinite)
+    doubt = "" if category or not is_text(cells.type) else _doubt(cleaned(cells).drop_null())
     if not insist and len(distinct) > max(_IDENTIFIER_VALUES, _IDENTIFIER_SHARE * len(values)):
         reason = f"{len(distinct):,} distinct texts in {len(values):,} rows"
-        return Inferred(None, reason, values, can_be_used=True)
+        return Inferred(None, reason, values, can_be_used=True, doubt=doubt)
     categories = tuple(sorted(str(value) for value in distinct))
-    return Inferred(Column(name, found, categories), "", values)
+    return Inferred(Column(name, found, categories), "", values, doubt=doubt)
+
+
+def _doubt(text: pa.ChunkedArray) -> str:
+    """What keeps a column from being one of numbers, if it looks like quantities; or nothing.
+
+    >>> cells = [f"{size} {'lb' if size % 9 else 'kg'}" for size in range(50)]
+    >>> _doubt(pa.chunked_array([cells]))
+    "its numbers have more than one unit ('lb' and 'kg')"
+    """
+    beginning = text.slice(0, 20 * _SAMPLE)
+    units = _units(beginning, _WITH_UNIT)
+    if 1 < len(units) <= _ODD_ENTRIES and len(pc.unique(beginning)) > _QUANTITIES:
+        return f"its numbers have more than one unit ({listed(units)})"
+    numbers = pd.to_numeric(beginning.to_pandas(), errors="coerce")
+    if numbers.notna().mean() < 0.3 or numbers.nunique() <= _QUANTITIES:
+        return ""
+    first = beginning[int(np.flatnonzero(numbers.isna())[0])].as_py()
+    return f"many of its cells are numbers, but not {quoted(first, limit=30)}"
 
 
 def _cell(value: Any) -> Any:

@@ -22,6 +22,8 @@ _RARE = 3  # categories with fewer rows share a column, and unseen ones with the
 # Up to so many, one column after the other is quicker than a part of the frame.
 _FEW_COLUMNS = 64
 _FOLDS = 5
+# Of so many rows, each is too small a part of its category's mean to be told from it.
+_OFTEN = 20
 _MISSING, _UNKNOWN = "\0", "\0\0"  # no cell of a text file holds them
 DAY, WEEK = 86_400.0, 7 * 86_400.0
 # Values further out than this, in standard deviations, say nothing more; float32 still holds them.
@@ -393,8 +395,10 @@ def _means_of(block: Block, values: NDArray[Any]) -> Floats:
 def _cross_fitted(block: Block, values: NDArray[Any], y: Floats, folds: Indices) -> Floats:
     """Each training row's encoding, learnt from the rows of the other folds; (N, 2).
 
-    Where categories say nothing in all rows together, every new row is as if its own were unknown:
-    so are the training rows then, and the column is constant.
+    A frequent category has the encoding that new rows get: means of five folds would be as many
+    codes for it, all of them others than theirs. Where categories say nothing in all rows together,
+    every new row is as if its own were unknown: so are the training rows then, and the column is
+    constant.
     """
     encoded = np.zeros((len(values), 2))
     if not block["shares"].any():
@@ -403,6 +407,9 @@ def _cross_fitted(block: Block, values: NDArray[Any], y: Floats, folds: Indices)
         own = folds == fold
         if own.any() and not own.all():
             encoded[own] = _means_of(_learnt_means(values[~own], y[~own]), values[own])
+    rows = pd.Series(values)
+    often = (rows.map(rows.value_counts()) >= _OFTEN).to_numpy()
+    encoded[often] = _means_of(block, values[often])
     return encoded
 
 

@@ -72,6 +72,7 @@ def choose_features(
     columns: list[Column] = []
     decisions: list[Decision] = []
     notes: list[str] = []
+    unused: dict[str, list[str]] = {}
     ignored = dict.fromkeys(ignore, "left out on request")
     for name in data.column_names:
         if name in given.values():
@@ -93,6 +94,7 @@ def choose_features(
                     f"column {quoted(name)} cannot be used: {found.reason}. Leave it out."
                 )
             ignored[name] = found.reason
+            unused.setdefault(_why_unused(found), []).append(name)
             decisions.append(Decision(name, False, found.reason))
         else:
             columns.append(found.column)
@@ -107,7 +109,8 @@ def choose_features(
     aside = tuple(name for role, name in given.items() if role != "target")
     target_cells = detect(table.data.column(given["target"]), decimal=table.decimal)
     schema = Schema(given["target"], tuple(columns), ignored, aside, target_cells)
-    notes = [*by_remark({c.name: remark_on(c.cells, values[c.name]) for c in columns}), *notes]
+    read = by_remark({c.name: remark_on(c.cells, values[c.name]) for c in columns})
+    notes = [*read, *(_not_used(names, why) for why, names in unused.items()), *notes]
     return Features(pd.DataFrame(values), schema, _shortened(notes), decisions)
 
 
@@ -115,7 +118,23 @@ def _shortened(notes: list[str]) -> list[str]:
     if len(notes) <= _MOST_NOTES:
         return notes
     more = len(notes) - _MOST_NOTES
-    return [*notes[:_MOST_NOTES], f"{more} further notes on columns are not shown."]
+    are = "is" if more == 1 else "are"
+    return [*notes[:_MOST_NOTES], f"{count(more, 'further note')} on columns {are} not shown."]
+
+
+def _not_used(names: list[str], why: str) -> str:
+    """That columns are not used, for one and the same reason."""
+    if len(names) > 1:
+        return f"Columns {listed(names)} are not used: {why}"
+    return f"Column {quoted(names[0])} is not used: {why}"
+
+
+def _why_unused(found: Inferred) -> str:
+    """Why a column is not used, and what can be done about it."""
+    if found.doubt:
+        return f"{found.reason}. If it is a quantity, write its cells alike: {found.doubt}."
+    switch = " What is listed in use (--use) is used all the same." if found.can_be_used else ""
+    return f"{found.reason}.{switch}"
 
 
 def _reason(column: Column, values: NDArray[Any]) -> str:
@@ -131,11 +150,15 @@ def _reason(column: Column, values: NDArray[Any]) -> str:
 
 
 def _column_notes(name: str, found: Inferred, rows: NDArray[np.int64]) -> list[str]:
-    """What a person should know about how a column is used, or why it is not."""
+    """What a person should know about how a column is used."""
     shown, notes = quoted(name), []
     if found.column is None:
-        switch = " List it in use (--use) to use it all the same." if found.can_be_used else ""
-        return [f"Column {shown} is not used: {found.reason}.{switch}"]
+        return []
+    if found.doubt:
+        notes.append(
+            f"Column {shown} is read as {_reason(found.column, found.values)}. If it is a "
+            f"quantity, write its cells alike: {found.doubt}."
+        )
     if found.column.kind == "number" and counts_rows(found.values):
         notes.append(
             f"Column {shown} counts up from row to row and is used as a time. If it is only a row "

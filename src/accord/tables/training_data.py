@@ -1,6 +1,5 @@
 """From a table to what a model is trained on: features, target, and the rows' own tolerances."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, final
@@ -13,15 +12,14 @@ from numpy.typing import NDArray
 from accord._files import OptionError
 from accord._types import Bools, Floats
 from accord._wording import count, listed, quoted
-from accord.tables.cells import CellFormat, UnreadableCells, cleaned, convert, is_text
+from accord.tables.cells import UnreadableCells, convert
 from accord.tables.conforming import Surprises, conform_rows
-from accord.tables.detection import detect
-from accord.tables.features import Decision, by_remark, choose_features, copies_of, remark_on
+from accord.tables.features import Decision, by_remark, choose_features, copies_of
 from accord.tables.files import Table
+from accord.tables.roles import cells_of, number_column, remark_on_role, with_infinite
 from accord.tables.schema import (
     Schema,
     TableError,
-    as_numbers,
     check_present,
     names_in_doubt,
     stand_ins,
@@ -98,7 +96,7 @@ class FurtherTraining:
         """``roles`` are the columns as :func:`prepare_training` was told of them."""
         self._schema = data.schema
         self._given = _given(roles)
-        self._written = {name: _cells(sample, name) for name in self._given.values()}
+        self._written = {name: cells_of(sample, name) for name in self._given.values()}
         self._surprises = Surprises()
 
     @property
@@ -178,7 +176,7 @@ def _assemble(
     _check_target(table, given["target"], y[kept], exact[kept], rows)
     data = table.data if len(kept) == table.data.num_rows else table.data.take(pa.array(kept))
     found = choose_features(table, data, rows, given, ignore, use, category)
-    read = {name: remark_on(_cells(table, name), _numbers(table, name)) for name in given.values()}
+    read = {name: remark_on_role(table, name) for name in given.values()}
     notes = [*table.notes, *names_in_doubt(table.data), *by_remark(read)]
     notes += [*_rows_left_out(table, given, usable), *found.notes]
     if bounded := int((~exact[kept]).sum()):
@@ -249,7 +247,7 @@ def _rows_left_out(table: Table, given: dict[str, str], usable: Bools) -> list[s
         needed = {"weight": " or a positive weight", "tolerance": " or a finite tolerance"}
         others = "".join(words for role, words in needed.items() if role in given)
         notes.append(f"{count(left_out, 'row')} without a target value{others} left out.")
-    raw = _numbers(table, target)
+    raw = with_infinite(table, target)
     infinite = table.numbers_of(np.flatnonzero(np.isinf(raw) & ~usable))
     if len(infinite):
         values = "infinite value" if len(infinite) == 1 else "infinite values"
@@ -303,88 +301,6 @@ def _targets(
     with np.errstate(invalid="ignore"):
         middle = np.where(np.isinf(low), high, np.where(np.isinf(high), low, (low + high) / 2))
     return np.where(censored, middle, y), ~censored & ~np.isnan(y), low, high
-
-
-def number_column(
-    table: Table, role: str, name: str, *, written: CellFormat | None = None, infinite: bool = False
-) -> Floats:
-    """A column that must hold numbers for its role; missing and infinite ones are NaN.
-
-    Cells that can be read as they were ``written`` before are; others are found out anew.
-    Where ``infinite`` values mean something, as ends of intervals, they stay.
-    """
-    if written is not None:
-        try:
-            values = convert(table.data.column(name), written)
-            return values if infinite else np.where(np.isfinite(values), values, np.nan)
-        except UnreadableCells:
-            pass
-    column = table.data.column(name)
-    if is_text(column.type):
-        column = cleaned(column)
-    if column.null_count == len(column):
-        raise TableError(
-            f"{role} column {quoted(name)} is empty in every row. Name another column."
-        )
-    cells = detect(column, decimal=table.decimal)
-    if cells is None or cells.kind not in ("number", "boolean", "time"):
-        sample = _least_like_a_number(column.drop_null())
-        what = "lists and the like" if cells is None else "text"
-        what = "dates" if cells and cells.kind == "date" else what
-        raise TableError(
-            f"{role} column {quoted(name)} must hold numbers, got {what} such as "
-            f"{quoted(sample, limit=40)}. {_remedy(sample)}"
-        )
-    values = convert(column, cells)
-    return values if infinite else np.where(np.isfinite(values), values, np.nan)
-
-
-def time_column(table: Table, name: str, *, sample: Table | None = None) -> Floats:
-    """A column that orders the rows: numbers, or dates in seconds since 1970; NaN for gaps.
-
-    The cells of a batch are read as those of the ``sample``.
-    """
-    column, known = table.data.column(name), sample or table
-    cells = detect(known.data.column(name), decimal=known.decimal)
-    if cells is None or cells.kind == "category":
-        raise TableError(
-            f"time column {quoted(name)} must hold numbers or dates, got text such as "
-            f"{quoted(column[0].as_py(), limit=40)}. Name another column."
-        )
-    return as_numbers(convert(column, cells))
-
-
-def _least_like_a_number(column: pa.ChunkedArray) -> Any:
-    """A cell that by itself is no number; the first, where it takes all of them together."""
-    cells = column.slice(0, _SHOWN_ROWS).to_pylist()
-    for cell in dict.fromkeys(cells) if is_text(column.type) else ():
-        alone = detect(pa.chunked_array([[cell]]))
-        if alone is None or alone.kind != "number":
-            return cell
-    return cells[0]
-
-
-def _remedy(cell: Any) -> str:
-    """What to do about a cell that is no number."""
-    if isinstance(cell, str) and re.match(r"[<>≤≥]\s*[\d.,]", cell):
-        side = "upper" if cell[0] in "<≤" else "lower"
-        return (
-            f"Write such limits into a column of their own, and name it as {side} bound "
-            f"(--{side}-column)."
-        )
-    return "Name a numeric column, or remove units and remarks from its cells."
-
-
-def _cells(table: Table, name: str) -> CellFormat:
-    cells = detect(table.data.column(name), decimal=table.decimal)
-    assert cells is not None, "number_column has read it before"
-    return cells
-
-
-def _numbers(table: Table, name: str) -> Floats:
-    """A number column with its infinite values."""
-    cells = _cells(table, name)
-    return np.asarray(convert(table.data.column(name), cells), dtype=np.float64)
 
 
 def _check_target(

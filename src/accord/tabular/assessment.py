@@ -204,6 +204,11 @@ class Assessment:
         return float(np.median(self.upper - self.lower)) if len(self) else float("nan")
 
     @property
+    def narrow_width(self) -> float:
+        """A tenth of the intervals are narrower: beside it, small rows keep their digits."""
+        return float(np.quantile(self.upper - self.lower, 0.1)) if len(self) else float("nan")
+
+    @property
     def variance_shares(self) -> tuple[float, float, float]:
         """What noise, disagreement and distance contribute to the variance of all rows."""
         parts = [float(np.sum(np.square(getattr(self, name)))) for name in PARTS]

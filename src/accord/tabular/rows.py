@@ -200,6 +200,7 @@ def with_roles(
         if np.ndim(value) == 0 or (isinstance(value, tuple) and str(value) in data.column_names):
             roles[role] = str(value)
             continue
+        _check_order(role, value, X)
         values = np.asarray(value)
         if values.shape == (data.num_rows, 1):  # a frame or an array of one column
             values = values[:, 0]
@@ -213,6 +214,20 @@ def with_roles(
         data = data.append_column(roles[role], column)
     # values that are given belong to the rows at hand: there are none for the rest of a file
     return replace(table, data=data, origin=table.origin if data is table.data else None), roles
+
+
+def _check_order(role: str, value: Any, X: Rows) -> None:
+    """Refuse values whose labels are those of the rows in another order: which one is meant?"""
+    if not (isinstance(X, pd.DataFrame) and isinstance(value, pd.Series | pd.DataFrame)):
+        return
+    rows, labels = X.index, value.index
+    if len(rows) != len(labels) or rows.equals(labels) or not labels.is_unique:
+        return
+    if rows.isin(labels).all() and rows.is_unique:
+        raise ValueError(
+            f"{role} must have the rows of X in their order, got the same index in another one. "
+            f"Align it by its index (.loc[X.index]), or give .to_numpy() if it is in order."
+        )
 
 
 def _free_name(wish: str, taken: Sequence[str]) -> str:
