@@ -58,6 +58,21 @@ def test_the_deviation_follows_the_noise() -> None:
     assert loud == pytest.approx(1.0, rel=0.3)
 
 
+def test_counted_steps_are_those_of_every_fold_and_all_its_rows_are_learnt_from() -> None:
+    x = RNG.uniform(-1, 1, size=(2000, 3))
+    z = np.sin(4 * x[:, 0]) + x[:, 1] ** 2 + 0.1 * RNG.normal(size=2000)
+    folds = [np.flatnonzero(np.arange(2000) % 4 != own) for own in range(4)]
+    rows, recipe = ScaledRows(x, z, np.ones(2000), {}), BoostingRecipe(trees=400, counted=True)
+    model = BoostingModel(recipe).fit(rows, folds, seed=0, listener=None)
+    (steps,) = {len(trees.value) for trees in model.mean_}
+    assert 30 < steps < 400
+    booster, encoded = _booster("squared_error", steps, 0.08, 8, 0), model.encoding_(x)
+    booster.set_params(early_stopping=False).fit(encoded[folds[1]], z[folds[1]])
+    np.testing.assert_allclose(model.mean_[1](encoded), booster.predict(encoded), rtol=1e-9)
+    other = model.elsewhere(rows, [folds[0][:500]], seed=1, listener=None)
+    assert len(other.mean_[0].value) == steps
+
+
 def test_equal_weights_take_no_search_for_each_edge(monkeypatch: pytest.MonkeyPatch) -> None:
     """More than 255 values in a column: with weights, scikit-learn seeks each edge by itself."""
     weight, folds = np.ones(500), [np.arange(0, 500), np.arange(50, 450)]

@@ -55,6 +55,28 @@ def test_the_bulk_is_standardised_whatever_one_row_says() -> None:
         assert encoded.std() == pytest.approx(1.0, abs=0.2)
 
 
+@pytest.mark.parametrize("name", COLUMNS)
+def test_no_column_above_has_a_tail_to_tell_apart(name: str) -> None:
+    """Not errors, nor rare values of two, nor what is only skewed."""
+    values = COLUMNS[name][:, None]
+    encoding = FeatureEncoding().fit(values, tails=True)
+    assert len(encoding.kept_) == 1
+
+
+def test_rows_in_a_long_tail_are_told_apart() -> None:
+    """Delays: most within minutes, one in twenty of hours."""
+    hours = RNG.exponential(60, size=4000) * (RNG.random(4000) < 0.05)
+    delay = np.column_stack([RNG.normal(0, 5, size=4000) + hours, RNG.normal(size=4000)])
+    plain = FeatureEncoding(bins=4).fit(delay)
+    tails = FeatureEncoding(bins=4).fit(delay, tails=True)
+    asked = np.array([[0.0, 0.0], [100.0, 0.0], [200.0, 0.0], [1e12, 0.0]])
+    assert tails.kept_.tolist() == [0, 1, 0]
+    np.testing.assert_array_equal(np.delete(tails(asked), 2, axis=1), plain(asked))
+    start, once, twice, absurd = tails(asked)[:, 2]
+    assert twice - once > 0.7 * (once - start) > 10 * np.diff(plain(asked)[1:3, 0])
+    assert absurd <= plain.bound
+
+
 def test_constant_columns_are_dropped() -> None:
     x = np.column_stack([np.full(50, 0.1), RNG.normal(size=50), np.full(50, 1e9)])
     encoding = FeatureEncoding(bins=4).fit(x)

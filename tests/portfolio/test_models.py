@@ -120,6 +120,17 @@ def test_a_recipe_is_scored_by_its_calibrated_density_per_scaled_unit() -> None:
     assert -candidate.log_density.mean() == pytest.approx(gaussian, abs=0.15)
 
 
+def test_networks_follow_a_line_along_a_long_tail() -> None:
+    """One row in twenty has a delay of many times the usual one, and the target grows with it."""
+    late = RNG.exponential(3, size=2000) * (RNG.random(2000) < 0.05)
+    x = (0.2 * RNG.normal(size=2000) + late)[:, None]
+    rows = ScaledRows(x, x[:, 0] + 0.1 * RNG.normal(size=2000), np.ones(2000), {})
+    line = NetworkRecipe("line", "", hidden=(), steps=2_000, learning_rate=1e-2, seeds=1)
+    model = fitted(line, random_parts(np.arange(2000), 4, seed=0), rows)
+    far = np.array([[3.0], [6.0]])
+    np.testing.assert_allclose(model.components(far).center, far[:, 0], rtol=0.25)
+
+
 def test_seeds_of_networks_differ() -> None:
     seeds = {hash_seed(s, "a", f, k) for s in range(3) for f in range(5) for k in range(4)}
     assert len(seeds) == 60
@@ -164,3 +175,11 @@ def test_quick_tries_trees_where_they_are_sharper_and_not_slow(n: int, tried: bo
     assert ("trees" in [r.name for r in recipes_for("quick", x, z)]) == tried
     assert "trees" in [r.name for r in recipes_for("standard", x, z)]
     assert "trees" not in [r.name for r in recipes_for("quick", x, z, censored=True)]
+
+
+@pytest.mark.parametrize(("n", "counted"), [(1_999, False), (2_000, True)])
+def test_steps_of_boosting_are_counted_where_rows_are_enough(n: int, counted: bool) -> None:
+    x, z = np.linspace(-1, 1, n)[:, None], np.linspace(-1, 1, n)
+    (trees,) = [r for r in recipes_for("standard", x, z) if isinstance(r, BoostingRecipe)]
+    assert (trees == BoostingRecipe()) == (not counted)
+    assert trees.counted == counted

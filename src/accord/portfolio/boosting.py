@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from sklearn.ensemble import HistGradientBoostingRegressor
 
 _DEPTH = 5
+# Steps without progress after which training stops; counting is done once, and has time for more.
+_PATIENCE, _COUNTING_PATIENCE = 15, 30
+# A variance takes more rows than a mean.
+_SPREAD_LEAF = 32
 # Rows whose bits are one word, rows answered at a time, and so few that all trees answer at once.
 _WORD, _CHUNK, _FEW_ROWS = 64, 4_096, 128
 _SMALLEST_SQUARE = 1e-8
@@ -178,7 +182,7 @@ class BoostingModel:
     ) -> "BoostingModel":
         other = BoostingModel(self.recipe)
         other.encoding_, other.squares_ = self.encoding_, self.squares_
-        other.mean_ = other._means(rows, folds, seed)
+        other.mean_ = other._means(rows, folds, seed, steps=len(self.mean_[0].value))
         other.spread_ = other._spreads(rows, folds, seed)
         return other
 
@@ -199,13 +203,21 @@ class BoostingModel:
     def __getstate__(self) -> dict[str, Any]:
         return _saved(self)
 
-    def _means(self, rows: ScaledRows, folds: Sequence[Indices], seed: int) -> list[Trees]:
+    def _means(
+        self, rows: ScaledRows, folds: Sequence[Indices], seed: int, *, steps: int = 0
+    ) -> list[Trees]:
+        """Boosters of the mean; where steps are counted, of so many if these are known."""
         recipe, targets = self.recipe, trained_on(rows.z)
         booster = _booster("squared_error", recipe.trees, recipe.rate, recipe.smallest_leaf, seed)
+        booster.set_params(max_features=recipe.columns, l2_regularization=recipe.shrinkage)
+        if recipe.counted:
+            booster.set_params(n_iter_no_change=_COUNTING_PATIENCE)
+            steps = steps or len(self._grown(booster, rows, targets, folds[0]).value)
+            booster.set_params(early_stopping=False, max_iter=steps)
         return [self._grown(booster, rows, targets, own) for own in folds]
 
     def _spreads(self, rows: ScaledRows, folds: Sequence[Indices], seed: int) -> list[Trees]:
-        booster = _booster("gamma", 60, 0.1, 4 * self.recipe.smallest_leaf, seed)
+        booster = _booster("gamma", 60, 0.1, _SPREAD_LEAF, seed)
         return [self._grown(booster, rows, self.squares_, own) for own in folds]
 
     def _grown(
@@ -232,6 +244,6 @@ def _booster(
         l2_regularization=1.0,
         early_stopping=True,
         validation_fraction=0.15,
-        n_iter_no_change=15,
+        n_iter_no_change=_PATIENCE,
         random_state=seed,
     )

@@ -1,10 +1,13 @@
 """Features and targets as the models of a portfolio see them.
 
-Numbers in real tables have long tails, typing errors and thresholds. Each feature enters twice:
+Numbers in real tables have long tails, typing errors and thresholds. A feature enters up to three
+times:
 
 - once scaled by its quartiles and bounded softly, z / √(1 + (z/c)²), so that no value, however
   absurd, moves a network further than c robust deviations do (a line, which long tails must not
   bend, has a larger c);
+- if asked for and its tail is long, the same in units of that tail: where a hundredth of the rows
+  lies beyond 2c, they are all alike in the first, and what goes on along the tail would be lost;
 - and, if asked for, as a piecewise linear encoding (Gorishniy et al., On embeddings for numerical
   features, 2022): for the bins between its quantiles b₀ < … < b_T, the entries
   clip((x − b_{t−1}) / (b_t − b_{t−1}), 0, 1), which make thresholds easy to learn.
@@ -40,6 +43,9 @@ _IQR_OF_NORMAL = 1.349
 _CHUNK_ROWS = 512
 # Cells whose scaling is learnt at a time, for the same reason: some columns, or one.
 _FITTED_CELLS = 2**21
+# A tail is long if this share of the rows, and so many, lie beyond so many bounds. Where these rows
+# begin is its unit.
+_TAIL, _TAIL_ROWS, _LONG = 0.01, 50, 2.0
 # The narrowest bin, as a share of all of a feature's.
 _SMALLEST_BIN = 1e-9
 
@@ -49,7 +55,7 @@ class FeatureEncoding:
     """Robust scaling with a soft ``bound``, and a piecewise linear encoding with ``bins`` bins.
 
     Attributes:
-        kept_: Columns that vary, (d',).
+        kept_: Columns that vary; those with long tails once more at the end, if asked for, (d',).
         center_, scale_: Median and robust deviation of each, (d',).
         column_, start_, width_: Column, lower edge and width of each bin of the encoding, (P,).
 
@@ -64,8 +70,8 @@ class FeatureEncoding:
     def __init__(self, *, bins: int = 0, bound: float = BOUND) -> None:
         self.bins, self.bound = bins, bound
 
-    def fit(self, X: Floats) -> Self:
-        """**Shape**: X (N, d)."""
+    def fit(self, X: Floats, *, tails: bool = False) -> Self:
+        """Learn the scales, with ``tails`` those of long ones too. **Shape**: X (N, d)."""
         step = max(1, _FITTED_CELLS // max(len(X), 1))
         starts = range(0, max(1, X.shape[1]), step)
         scalings = [_scaling(X[:, start : start + step]) for start in starts]
@@ -73,7 +79,21 @@ class FeatureEncoding:
         self.kept_ = np.flatnonzero(varies)
         self.center_, self.scale_ = center[varies], scale[varies]
         self._fit_bins(X)
+        if tails:
+            self._fit_tails(X)
         return self
+
+    def _fit_tails(self, X: Floats) -> None:
+        """Let features with a long tail enter once more, in its units."""
+        share = max(_TAIL, _TAIL_ROWS / max(len(X), 1))
+        for place in range(len(self.kept_) if share < 1 else 0):
+            column, center = self.kept_[place], self.center_[place]
+            reached = np.quantile(np.abs(X[:, column] - center), 1 - share)
+            is_long = reached > _LONG * self.bound * self.scale_[place]
+            if is_long and len(np.unique(X[:, column])) > 2:
+                self.kept_ = np.append(self.kept_, column)
+                self.center_ = np.append(self.center_, center)
+                self.scale_ = np.append(self.scale_, reached)
 
     def _fit_bins(self, X: Floats) -> None:
         columns, starts, widths = [], [], []

@@ -90,7 +90,7 @@ class NetworkModel:
         chosen = [first_of(own, _NETWORK_ROWS, len(rows.x), seed) for own in folds]
         shared = np.unique(np.concatenate(chosen))
         some = at_most(np.arange(len(rows.x)), _NETWORK_ROWS, seed)
-        self.encoding_ = FeatureEncoding(bins=recipe.bins).fit(rows.x[some])
+        self.encoding_ = FeatureEncoding(bins=recipe.bins).fit(rows.x[some], tails=True)
         x = torch.as_tensor(self.encoding_(rows.x[shared], np.float32))
         columns = self._columns(rows)
         weight = torch.as_tensor(rows.weight)

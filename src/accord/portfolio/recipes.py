@@ -73,7 +73,12 @@ class GaussianProcessRecipe:
 
 @dataclass(frozen=True)
 class BoostingRecipe:
-    """Boosted trees of depth 5."""
+    """Boosted trees of depth 5.
+
+    ``columns`` is the share of them that a split may choose from, and ``shrinkage`` the penalty on
+    a leaf's value. Training stops early on rows that it does not learn from; if steps are
+    ``counted``, one fold does so, with more patience, and all learn that long from all their rows.
+    """
 
     name: str = "trees"
     about: str = "boosted trees, and a second booster for the deviation"
@@ -83,6 +88,9 @@ class BoostingRecipe:
     trees: int = 200
     rate: float = 0.08
     smallest_leaf: int = 8
+    columns: float = 1.0
+    shrinkage: float = 1.0
+    counted: bool = False
 
     def work(self, n: int, d: int, n_folds: int) -> float:
         return n_folds * self.trees * (2e7 + 32.0 * n * d)
@@ -174,6 +182,10 @@ _FINE = replace(
     steps=5_000,
 )
 
+_MANY_TREES = BoostingRecipe(
+    trees=1_500, rate=0.05, smallest_leaf=3, columns=0.5, shrinkage=3.0, counted=True
+)
+
 # Rows that a fold of a linear model learns from: a line is known well enough with these.
 RIDGE_ROWS = 20_000
 # Numbers in the singular vectors of a fold: with bins fewer, as wide tables have no use for them.
@@ -204,7 +216,7 @@ _MOST_INPUTS, _FEWEST_BINS = 2_000, 4
 _FOR_WIDE = ("line", "short", "mixture")
 _GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 2_000
 _TREES_ROWS, _TREES_FEATURES = 100, 2_000
-# From this many rows on, more and smaller steps of boosting pay; training stops early all the same.
+# From this many rows on, more and smaller steps of boosting pay.
 _ROWS_FOR_MANY_TREES = 2_000
 # Trees make up for the short training of "quick" from so many rows on; beyond, they are slow.
 _ROWS_FOR_QUICK_TREES = range(5_000, 50_001)
@@ -236,8 +248,7 @@ def recipes_for(
         recipes += _ridges(x, y)
     enough = n in _ROWS_FOR_QUICK_TREES if effort == "quick" else n >= _TREES_ROWS
     if enough and not censored and d <= _TREES_FEATURES:
-        many = n >= _ROWS_FOR_MANY_TREES
-        recipes.append(BoostingRecipe(trees=600, rate=0.05) if many else BoostingRecipe())
+        recipes.append(_MANY_TREES if n >= _ROWS_FOR_MANY_TREES else BoostingRecipe())
     small = n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_FEATURES
     if small and not censored and np.ptp(y) > 0:
         recipes.append(GaussianProcessRecipe())
