@@ -206,7 +206,10 @@ class Assessment:
     @property
     def narrow_width(self) -> float:
         """A tenth of the intervals are narrower: beside it, small rows keep their digits."""
-        return float(np.quantile(self.upper - self.lower, 0.1)) if len(self) else float("nan")
+        if not len(self):
+            return float("nan")
+        # no value between two: widths may be infinite
+        return float(np.quantile(self.upper - self.lower, 0.1, method="lower"))
 
     @property
     def variance_shares(self) -> tuple[float, float, float]:
