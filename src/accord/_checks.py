@@ -17,6 +17,8 @@ import numpy as np
 
 RandomState = int | np.integer[Any] | np.random.Generator | np.random.RandomState | None
 """What ``random_state`` may be: a seed, a generator to draw from, or None for fresh randomness."""
+LARGEST_TARGET = 1e150
+"""Squares of larger targets leave the range of floats."""
 
 
 def check_positive(name: str, value: Any, *, remedy: str = "") -> None:
@@ -37,6 +39,13 @@ def check_non_negative(name: str, value: Any, *, remedy: str = "") -> None:
 def check_finite(name: str, value: Any, *, remedy: str = "") -> None:
     """Refuse NaN and infinities."""
     _refuse(name, value, lambda v: ~(abs(v) < float("inf")), "must be finite", remedy)
+
+
+def check_target_size(name: str, value: Any) -> None:
+    """Refuse targets whose squares leave the range of floats."""
+    remedy = "Correct it, or change the unit."
+    rule = f"must lie within ±{LARGEST_TARGET:g}"
+    _refuse(name, value, lambda v: abs(v) > LARGEST_TARGET, rule, remedy)
 
 
 def check_not_nan(name: str, value: Any) -> None:

@@ -1,5 +1,6 @@
 """The portfolio as a whole: what it promises about its answers."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -416,6 +417,14 @@ def test_tables_that_cannot_be_held_out() -> None:
         quick().fit(x, y, groups=np.zeros(20))
     with pytest.raises(ValueError, match="one target per row, got 2"):
         quick().fit(x, np.column_stack([y, y]))
+
+
+def test_targets_whose_squares_are_no_floats_are_refused_with_their_row() -> None:
+    x, y = bent(20)
+    y[3] = -1e300
+    message = "y must lie within ±1e+150, got -1e+300 at index 3. Correct it, or change the unit."
+    with pytest.raises(ValueError, match=f"^{re.escape(message)}$"):
+        quick().fit(x, y)
 
 
 @pytest.mark.parametrize("target", [np.zeros(30), np.repeat([0.0, 1.0], 15)])

@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted, validate_data
 
+from accord._checks import check_target_size
 from accord._files import write_whole
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent, quoted
@@ -230,6 +231,7 @@ class DistributionalRegressor(_Regressor, ABC):
             allow_nd=self._any_shape,
         )
         single = y.ndim == 1
+        check_target_size("y", y)
         y = np.asarray(y, dtype=np.float64).reshape(len(X), -1)
         if reset:
             self.single_output_ = single

@@ -9,6 +9,7 @@ import pandas as pd
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from accord._checks import LARGEST_TARGET
 from accord._files import OptionError
 from accord._types import Bools, Floats
 from accord._wording import count, listed, quoted
@@ -28,8 +29,7 @@ from accord.tables.schema import (
 MINIMUM_ROWS = 20
 # Cells among which one that is no number is sought.
 _SHOWN_ROWS = 10_000
-# Squares of targets outside these sizes leave the range of floats.
-_LARGEST_TARGET = 1e150
+# Squares of smaller spreads leave the range of floats.
 _SMALLEST_SPREAD = 1e-150
 # Roles whose numbers must not be negative, and what they are called.
 _NON_NEGATIVE = {"weight": "weights", "tolerance": "tolerances"}
@@ -114,7 +114,7 @@ class FurtherTraining:
         """The rows of a batch that have a target, or bounds on it."""
         numbers = {role: self._numbers(batch, role) for role in self._given}
         known = _known(batch, self._given, numbers)
-        kept = np.flatnonzero(known.usable & (np.abs(known.y) <= _LARGEST_TARGET))
+        kept = np.flatnonzero(known.usable & (np.abs(known.y) <= LARGEST_TARGET))
         first = int(batch.numbers_of(np.zeros(1, np.intp))[0])
         conformed = conform_rows(batch.data, self._schema, source=batch.name, first_row=first)
         self._surprises += conformed.surprises(first_row=first)
@@ -317,9 +317,9 @@ def _check_target(
             f"{int(exact.sum())} beside {int((~exact).sum())} censored ones. Add measured rows."
         )
     largest = int(np.argmax(np.abs(y)))
-    if abs(y[largest]) > _LARGEST_TARGET:
+    if abs(y[largest]) > LARGEST_TARGET:
         raise TableError(
-            f"target column {quoted(name)} must lie within ±{_LARGEST_TARGET:g}, got "
+            f"target column {quoted(name)} must lie within ±{LARGEST_TARGET:g}, got "
             f"{y[largest]:g} in row {rows[largest]:,}. Correct it, or change the unit."
         )
     if np.ptp(y[exact]) == 0:
