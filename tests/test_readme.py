@@ -74,7 +74,7 @@ class _ReachedError(BaseException):
 def test_the_walk_is_the_way_that_a_fit_takes(tmp_path, monkeypatch):
     """From the command to the training loop, the functions call each other as CONTRIBUTING says."""
     from accord.cli import application
-    from accord.portfolio import models
+    from accord.portfolio import networks
 
     walk = GUIDE.split("From a CSV to a model file")[1].split(";")[0]
     hops = re.findall(r"`([\w.]+)`\s+→", re.sub(r"\(.*?\)", "", walk))
@@ -91,7 +91,7 @@ def test_the_walk_is_the_way_that_a_fit_takes(tmp_path, monkeypatch):
             frame = frame.f_back
         raise _ReachedError
 
-    monkeypatch.setattr(models, "train", train)
+    monkeypatch.setattr(networks, "train", train)
     table = tmp_path / "table.csv"
     rng = np.random.default_rng(0)
     pd.DataFrame({"x": rng.normal(size=60), "y": rng.normal(size=60)}).to_csv(table)

@@ -8,10 +8,17 @@ from export_running import answers
 from accord.distributions import Normal, RankCalibrated
 from accord.export import Graph, content, state
 from accord.portfolio.boosting import BoostingModel
+from accord.portfolio.corrected import CorrectedModel
 from accord.portfolio.encoding import FeatureEncoding, ScaledRows
 from accord.portfolio.gaussian_process import GaussianProcessModel
 from accord.portfolio.graph import _ranked
-from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, RidgeRecipe
+from accord.portfolio.recipes import (
+    BoostingRecipe,
+    CorrectedRecipe,
+    GaussianProcessRecipe,
+    NetworkRecipe,
+    RidgeRecipe,
+)
 from accord.portfolio.ridge import RidgeModel
 from accord.tables import (
     TableEncoder,
@@ -73,6 +80,25 @@ def test_posteriors_of_folds_that_share_a_kernel(values_of) -> None:
     folds = [np.arange(300)[:200], np.arange(300)[50:], np.arange(300)]
     model = GaussianProcessModel(GaussianProcessRecipe())
     compare_curves(model.fit(rows, folds, seed=0, listener=None), values_of, 3)
+
+
+def test_corrected_processes(values_of) -> None:
+    network = NetworkRecipe("errors", "", hidden=(8,), components=2, steps=50, seeds=2, scaled=1)
+    model = CorrectedModel(CorrectedRecipe(GaussianProcessRecipe(), network))
+    model.fit(ROWS, FOLDS, seed=0, listener=None)
+
+    def curves(x):
+        found = state(model, x)
+        return found.weight, found.mean, found.std
+
+    expected = model.components(ASKED)
+    for found, own in zip(
+        values_of(curves, ASKED, (8, 8, 8)),
+        (expected.weight / 4, expected.mean, expected.std),
+        strict=True,
+    ):
+        side_by_side = own.transpose(1, 0, 2).reshape(len(ASKED), 8)
+        np.testing.assert_allclose(found, side_by_side, rtol=2e-5, atol=1e-6)
 
 
 @pytest.mark.parametrize("bins", [0, 5])

@@ -15,6 +15,7 @@ from accord.persistence import FORMAT, ModelFileError, encoding
 from accord.portfolio import crossfit
 from accord.portfolio.recipes import (
     BoostingRecipe,
+    CorrectedRecipe,
     GaussianProcessRecipe,
     NetworkRecipe,
     Recipe,
@@ -28,6 +29,7 @@ REMEDY = "Fit the model again with this accord, or load it with the one that wro
 RECIPES: list[Recipe] = [
     NetworkRecipe("m", "", hidden=(4,), bins=4, components=2, steps=20, seeds=1),
     GaussianProcessRecipe(),
+    CorrectedRecipe(GaussianProcessRecipe(), NetworkRecipe("e", "", hidden=(4,), steps=20)),
     RidgeRecipe("ridge", "a line"),
     BoostingRecipe(trees=10),
 ]

@@ -11,6 +11,7 @@ from accord.persistence import encoding as registry
 from accord.portfolio import PortfolioRegressor
 from accord.portfolio.recipes import (
     BoostingRecipe,
+    CorrectedRecipe,
     GaussianProcessRecipe,
     NetworkRecipe,
     Recipe,
@@ -26,6 +27,9 @@ RECIPES: dict[str, Recipe] = {
     "mixture": NetworkRecipe("m", "", hidden=(8,), bins=4, components=3, steps=50, seeds=2),
     "logarithm": NetworkRecipe("log", "", hidden=(8,), transform="log", steps=50, seeds=1),
     "Gaussian process": GaussianProcessRecipe(),
+    "corrected process": CorrectedRecipe(
+        GaussianProcessRecipe(), NetworkRecipe("errors", "", hidden=(8,), steps=50, scaled=1)
+    ),
     "ridge": RidgeRecipe("ridge", "a line"),
     "trees": BoostingRecipe(trees=20),
 }

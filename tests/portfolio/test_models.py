@@ -9,9 +9,12 @@ import pytest
 from accord.portfolio.crossfit import TrainingTable, out_of_fold, try_recipe
 from accord.portfolio.encoding import ScaledRows
 from accord.portfolio.folds import Part, random_parts
-from accord.portfolio.models import Model, hash_seed, model_for
+from accord.portfolio.models import Model, model_for
+from accord.portfolio.networks import hash_seed
 from accord.portfolio.recipes import (
     BoostingRecipe,
+    CorrectedRecipe,
+    Effort,
     GaussianProcessRecipe,
     NetworkRecipe,
     Recipe,
@@ -31,6 +34,10 @@ RECIPES: dict[str, Recipe] = {
     "mixture": NetworkRecipe("five", "", hidden=(32,), bins=8, components=5, steps=200, seeds=1),
     "tolerant": NetworkRecipe("tolerant", "", hidden=(16,), tolerance=0.2, steps=200, seeds=1),
     "Gaussian process": GaussianProcessRecipe(),
+    "corrected process": CorrectedRecipe(
+        GaussianProcessRecipe(),
+        NetworkRecipe("errors", "", hidden=(16,), components=2, steps=200, seeds=2, scaled=1),
+    ),
     "additive": RidgeRecipe("additive", "curves", bins=8),
     "trees": BoostingRecipe(trees=40),
 }
@@ -131,6 +138,21 @@ def test_networks_follow_a_line_along_a_long_tail() -> None:
     np.testing.assert_allclose(model.components(far).center, far[:, 0], rtol=0.25)
 
 
+def test_errors_of_a_process_that_are_of_two_kinds() -> None:
+    """A curve with two branches: the process runs between them, its corrected errors do not."""
+    x = RNG.uniform(-1, 1, size=(600, 1))
+    branch = np.where(RNG.random(600) < 0.5, 1.0, -1.0)
+    z = np.sin(3 * x[:, 0]) + branch + 0.1 * RNG.normal(size=600)
+    table = TrainingTable(x, z, np.ones(600), np.ones(600, bool))
+    parts = random_parts(np.arange(600), 4, seed=0)
+    network = NetworkRecipe("errors", "", components=2, steps=600, seeds=1, scaled=1)
+    process, corrected = (
+        try_recipe(recipe, table, parts, seed=0, listener=None)
+        for recipe in (GaussianProcessRecipe(), CorrectedRecipe(GaussianProcessRecipe(), network))
+    )
+    assert corrected.log_density.mean() > process.log_density.mean() + 0.5
+
+
 def test_seeds_of_networks_differ() -> None:
     seeds = {hash_seed(s, "a", f, k) for s in range(3) for f in range(5) for k in range(4)}
     assert len(seeds) == 60
@@ -140,8 +162,8 @@ def test_seeds_of_networks_differ() -> None:
 def test_a_wide_table_is_not_encoded_and_tries_less() -> None:
     wide = RNG.normal(size=(160, 1_000))
     recipes = recipes_for("standard", wide, Z)
-    tried = ["line", "short", "mixture", "ridge", "sparse", "trees", "Gaussian process"]
-    assert [r.name for r in recipes] == tried
+    tried = ["line", "short", "mixture", "ridge", "sparse", "trees"]
+    assert [r.name for r in recipes] == [*tried, "Gaussian process", "corrected process"]
     assert all(r.bins == 0 and r.seeds == 1 for r in recipes if isinstance(r, NetworkRecipe))
     wider = np.tile(wide, 3)
     tried = ["line", "short", "mixture", "ridge", "sparse"]
@@ -156,15 +178,16 @@ def test_which_recipes_are_tried(censored: bool) -> None:
     names = [r.name for r in recipes_for("standard", X, skewed, censored=censored)]
     networks = {"line", "short", "smooth", "thresholds", "tolerant", "mixture"}
     lines = {"ridge", "additive", "log ridge", "log additive"}
+    processes = {"Gaussian process", "corrected process", "log corrected process"}
     assert set(names) == networks | (
-        {"logarithm"} if censored else {"logarithm", "trees", "Gaussian process", *lines}
+        {"logarithm"} if censored else {"logarithm", "trees", *processes, *lines}
     )
     # the long tail of censored targets may be what was cut off
     cut = [r.name for r in recipes_for("standard", X, Z - Z.min() + 1, censored=censored)]
     assert ("logarithm" in cut) == censored
     plain = [r.name for r in recipes_for("quick", X, Z, censored=censored)]
     assert len(plain) < len(names)
-    assert "logarithm" not in plain
+    assert not any("log" in name for name in plain)
 
 
 @pytest.mark.parametrize(
@@ -175,6 +198,23 @@ def test_quick_tries_trees_where_they_are_sharper_and_not_slow(n: int, tried: bo
     assert ("trees" in [r.name for r in recipes_for("quick", x, z)]) == tried
     assert "trees" in [r.name for r in recipes_for("standard", x, z)]
     assert "trees" not in [r.name for r in recipes_for("quick", x, z, censored=True)]
+
+
+@pytest.mark.parametrize(
+    ("effort", "n", "tried"),
+    [
+        ("quick", 499, {"Gaussian process", "corrected process"}),
+        ("quick", 2_500, {"corrected process"}),
+        ("standard", 2_500, {"Gaussian process", "corrected process"}),
+        ("quick", 2_501, set()),
+        ("standard", 2_501, {"corrected process"}),
+        ("standard", 20_001, set()),
+        ("best", 20_001, {"corrected process"}),
+    ],
+)
+def test_which_gaussian_processes_are_tried(effort: Effort, n: int, tried: set[str]) -> None:
+    x, z = np.linspace(-1, 1, n)[:, None], np.linspace(-1, 1, n)
+    assert {r.name for r in recipes_for(effort, x, z) if "process" in r.name} == tried
 
 
 @pytest.mark.parametrize(("n", "counted"), [(1_999, False), (2_000, True)])

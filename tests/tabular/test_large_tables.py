@@ -17,7 +17,7 @@ import pytest
 
 from accord import TableRegressor
 from accord.portfolio.crossfit import Clock
-from accord.portfolio.models import NetworkModel
+from accord.portfolio.networks import NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
 from accord.portfolio.streamed import FoldedStream
 from accord.portfolio.units import PortfolioUnits

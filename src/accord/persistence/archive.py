@@ -26,7 +26,7 @@ T = TypeVar("T")
 # Of what a file holds: raised whenever a saved type gains, loses or renames a part, or answers
 # otherwise from the same parts, so that a file of another build is told from a damaged one
 # (tests/persistence/test_format.py holds the layout).
-FORMAT = 6
+FORMAT = 7
 _MANIFEST = "manifest.json"
 _KIND = "accord model"
 _ENTRY = re.compile(r"manifest\.json|arrays/\d{1,6}\.npy")

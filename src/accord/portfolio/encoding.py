@@ -54,6 +54,8 @@ _SMALLEST_BIN = 1e-9
 class FeatureEncoding:
     """Robust scaling with a soft ``bound``, and a piecewise linear encoding with ``bins`` bins.
 
+    The last ``scaled`` features are on a scale of their own already, and only bounded.
+
     Attributes:
         kept_: Columns that vary; those with long tails once more at the end, if asked for, (d',).
         center_, scale_: Median and robust deviation of each, (d',).
@@ -67,8 +69,8 @@ class FeatureEncoding:
                [ 4.  ,  1.  ,  1.  ]])
     """
 
-    def __init__(self, *, bins: int = 0, bound: float = BOUND) -> None:
-        self.bins, self.bound = bins, bound
+    def __init__(self, *, bins: int = 0, bound: float = BOUND, scaled: int = 0) -> None:
+        self.bins, self.bound, self.scaled = bins, bound, scaled
 
     def fit(self, X: Floats, *, tails: bool = False) -> Self:
         """Learn the scales, with ``tails`` those of long ones too. **Shape**: X (N, d)."""
@@ -76,6 +78,8 @@ class FeatureEncoding:
         starts = range(0, max(1, X.shape[1]), step)
         scalings = [_scaling(X[:, start : start + step]) for start in starts]
         center, scale, varies = (np.concatenate(own) for own in zip(*scalings, strict=True))
+        own_scale = slice(X.shape[1] - self.scaled, None)
+        center[own_scale], scale[own_scale], varies[own_scale] = 0.0, 1.0, True
         self.kept_ = np.flatnonzero(varies)
         self.center_, self.scale_ = center[varies], scale[varies]
         self._fit_bins(X)

@@ -27,6 +27,7 @@ from accord.export import (
 )
 from accord.portfolio.blend import LARGEST_LOG_STD, LEAST_VARIANCE, LocalTolerance, Member
 from accord.portfolio.boosting import BoostingModel, Trees
+from accord.portfolio.corrected import CorrectedModel
 from accord.portfolio.encoding import FARTHEST, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess, GaussianProcessModel
 from accord.portfolio.judged import JudgedModel
@@ -38,7 +39,7 @@ from accord.portfolio.local import (
     Blanks,
     Widening,
 )
-from accord.portfolio.models import LEAST_WEIGHT, NetworkModel
+from accord.portfolio.networks import LEAST_WEIGHT, NetworkModel
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.ridge import Line, RidgeModel
 from accord.training import MixtureObjective
@@ -80,11 +81,12 @@ def state_encoding(encoding: FeatureEncoding, x: Value) -> Value:
 
 
 @states(NetworkModel)
-def state_networks(model: NetworkModel, x: Value) -> Curves:
+def state_networks(model: NetworkModel, x: Value, fold: int | None = None) -> Curves:
     recipe, k = model.recipe, model.recipe.components
     encoded = state_encoding(model.encoding_, x)
-    raw = network_outputs(model.parameters_, encoded, recipe.activation)
-    members = len(model.parameters_[0])
+    parameters = model.parameters_of(fold)
+    raw = network_outputs(parameters, encoded, recipe.activation)
+    members = len(parameters[0])
     objective = MixtureObjective(k)
     start = np.linspace(-1, 1, k) if k > 1 else np.zeros(1)
     heads_of = objective.heads
@@ -107,33 +109,72 @@ def state_networks(model: NetworkModel, x: Value) -> Curves:
 
 @states(GaussianProcessModel)
 def state_gaussian_processes(model: GaussianProcessModel, x: Value) -> Curves:
-    encoded = state_encoding(model.encoding_, x)
-    return _side_by_side([p for process in model.processes_ for p in _posteriors(process, encoded)])
+    known = _covariances(model, x)
+    return _side_by_side(list(zip(_means(known), _deviations(known), strict=True)))
 
 
-def _posteriors(process: GaussianProcess, x: Value) -> list[tuple[Value, Value]]:
-    """Mean and deviation, noise included, of each fold's posterior; (N, 1) each."""
-    graph, rows = x.graph, process.rows_ / process.lengths_
-    scaled = x / process.lengths_[None]
-    products = scaled @ graph.constant(rows.T)
+@states(CorrectedModel)
+def state_corrected(model: CorrectedModel, x: Value) -> Curves:
+    answers = []
+    means = _means(_covariances(model.process_, x))
+    deviations = _deviations(_covariances(model.narrow_, x))
+    for fold, (mean, std) in enumerate(zip(means, deviations, strict=True)):
+        errors = state_networks(model.errors_, joined([x, mean], 1), fold)
+        answers.append(replace(errors, mean=mean + std * errors.mean, std=std * errors.std))
+    n = len(answers)
+    every = 0.0 * answers[0].mean  # weights of one curve are the same for all rows
+    weight, mean, std = (
+        joined([getattr(own, name) + every for own in answers], 1)
+        for name in ("weight", "mean", "std")
+    )
+    return Curves(weight / n, mean, std, n * answers[0].networks)
+
+
+def _covariances(model: GaussianProcessModel, x: Value) -> list[tuple[GaussianProcess, Value]]:
+    """Each process, with the covariances of the rows that it knows; (N, n)."""
+    x, found = state_encoding(model.encoding_, x), []
+    for process in model.processes_:
+        kernels = zip(process.covariance_.lengths, process.covariance_.amplitudes, strict=True)
+        parts = [a * _matern(x, process.rows_, lengths) for lengths, a in kernels]
+        found.append((process, reduce(Value.__add__, parts)))
+    return found
+
+
+def _means(known: list[tuple[GaussianProcess, Value]]) -> list[Value]:
+    """The mean of each fold's posterior; (N, 1) each."""
+    return [
+        cross @ cross.graph.constant(weights[:, None])
+        for process, cross in known
+        for weights in process.weights_
+    ]
+
+
+def _deviations(known: list[tuple[GaussianProcess, Value]]) -> list[Value]:
+    """The deviation of each fold's posterior, noise included; (N, 1) each."""
+    found = []
+    for process, cross in known:
+        graph, kernel = cross.graph, process.covariance_
+        factor = graph.constant(process.factor)
+        explained = graph.add("Gemm", cross, factor, transB=1)
+        solved = explained @ factor
+        variance = kernel.amplitude + kernel.noise - explained.square().sum(1, keep=True)
+        for hidden, correction in zip(process.hidden_, process.corrections, strict=True):
+            own = variance
+            if len(hidden):
+                unknown = solved.take(hidden, 1) @ graph.constant(correction.T)
+                own = variance + unknown.square().sum(1, keep=True)
+            found.append(own.at_least(0.5 * kernel.noise).sqrt())
+    return found
+
+
+def _matern(x: Value, rows: Floats, lengths: Floats) -> Value:
+    """The kernel of amplitude 1 between rows; (N, n)."""
+    scaled, rows = x / lengths[None], rows / lengths
+    products = scaled @ x.graph.constant(rows.T)
     squares = scaled.square().sum(1, keep=True) + np.square(rows).sum(1)[None] - 2 * products
     r = math.sqrt(5) * squares.at_least(1e-12).sqrt()
-    cross = process.amplitude_ * (1 + r + r.square() / 3) * (-r).exp()
-    factor = graph.constant(process.factor)
-    explained = graph.add("Gemm", cross, factor, transB=1)
-    solved = explained @ factor
-    mean = cross @ graph.constant(process.weight_[:, None])
-    variance = process.amplitude_ + process.noise_ - explained.square().sum(1, keep=True)
-    found = []
-    for hidden, (unseen, weight) in zip(process.hidden_, process.corrections, strict=True):
-        fold_mean, fold_variance = mean, variance
-        if len(hidden):
-            own = solved.take(hidden, 1)
-            fold_mean = mean - own @ graph.constant(weight[:, None])
-            unknown = own @ graph.constant(unseen.T)
-            fold_variance = variance + unknown.square().sum(1, keep=True)
-        found.append((fold_mean, fold_variance.at_least(0.5 * process.noise_).sqrt()))
-    return found
+    kernel: Value = (1 + r + r.square() / 3) * (-r).exp()
+    return kernel
 
 
 @states(RidgeModel)

@@ -27,6 +27,7 @@ class NetworkRecipe:
 
     ``bins`` are those of the piecewise linear encoding of a feature, 0 for none; ``tolerance`` is
     the ε of training in scaled target units, 0 for likelihood; ``steps`` is the length of training.
+    The last ``scaled`` features are on a scale of their own already.
     """
 
     name: str
@@ -44,6 +45,7 @@ class NetworkRecipe:
     weight_decay: float = 0.01
     largest_batch: int = 256
     seeds: int = 2
+    scaled: int = 0
 
     def with_one_seed(self) -> "NetworkRecipe":
         return replace(self, seeds=1)
@@ -59,16 +61,38 @@ class NetworkRecipe:
 
 @dataclass(frozen=True)
 class GaussianProcessRecipe:
-    """A Gaussian process with a length per feature, or one for all where they are many."""
+    """A Gaussian process with a length per feature, or one for all where they are many.
+
+    Its covariance is a sum of so many ``kernels``, and it knows at most so many ``rows``.
+    """
 
     name: str = "Gaussian process"
-    about: str = "exact, Matérn 5/2 kernel with lengths that are learnt"
+    about: str = "exact, Matérn 5/2 kernels with lengths that are learnt"
+    transform: TargetTransform = "identity"
+    tolerance: float = 0.0
+    bulk: bool = False
+    kernels: int = 3
+    rows: int = 2_500
+
+    def work(self, n: int, d: int, n_folds: int) -> float:
+        rows, learnt = min(n, self.rows), min(n, 1_500)
+        return 1e9 + 4e3 * self.kernels * learnt**2 + 0.5 * rows**3
+
+
+@dataclass(frozen=True)
+class CorrectedRecipe:
+    """A Gaussian process, and networks that learn how unsure to be from its errors."""
+
+    process: GaussianProcessRecipe
+    network: NetworkRecipe
+    name: str = "corrected process"
+    about: str = "a Gaussian process, and networks that learn from its errors how large they are"
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
     bulk: bool = False
 
     def work(self, n: int, d: int, n_folds: int) -> float:
-        return 1e9 + 3.0 * min(n, 1_500) ** 3
+        return self.process.work(n, d, n_folds) + self.network.work(n, d + 1, n_folds)
 
 
 @dataclass(frozen=True)
@@ -133,8 +157,8 @@ class RidgeRecipe:
         return few
 
 
-Recipe = NetworkRecipe | GaussianProcessRecipe | BoostingRecipe | RidgeRecipe
-_RecipeT = TypeVar("_RecipeT", NetworkRecipe, RidgeRecipe)
+Recipe = NetworkRecipe | GaussianProcessRecipe | CorrectedRecipe | BoostingRecipe | RidgeRecipe
+_RecipeT = TypeVar("_RecipeT", NetworkRecipe, RidgeRecipe, CorrectedRecipe)
 
 _LINE = NetworkRecipe(
     "line", "linear mean and deviation", hidden=(), steps=1_000, learning_rate=1e-2, seeds=1
@@ -182,6 +206,10 @@ _FINE = replace(
     steps=5_000,
 )
 
+_OF_ERRORS = NetworkRecipe(
+    "errors", "five components per row", components=5, dropout=0.2, steps=1_000, scaled=1
+)
+
 _MANY_TREES = BoostingRecipe(
     trees=1_500, rate=0.05, smallest_leaf=3, columns=0.5, shrinkage=3.0, counted=True
 )
@@ -214,10 +242,17 @@ _SHORTEST, _LONGEST = 0.5, 2.0
 _MOST_INPUTS, _FEWEST_BINS = 2_000, 4
 # Where there is no room for any, what lives from its encoding or from few features is not tried.
 _FOR_WIDE = ("line", "short", "mixture")
-_GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_FEATURES = 2_500, 2_000
+_GAUSSIAN_PROCESS_FEATURES = 2_000
+# Fewer rows than these say little of more than one kernel.
+_ROWS_FOR_KERNELS = 500
+# Rows that the means of a corrected process know, and rows of tables that it is tried on.
+_CORRECTED_ROWS = 5_000
+_MOST_CORRECTED_ROWS: dict[Effort, int] = {"quick": 2_500, "standard": 20_000, "best": 50_000}
 _TREES_ROWS, _TREES_FEATURES = 100, 2_000
 # From this many rows on, more and smaller steps of boosting pay.
 _ROWS_FOR_MANY_TREES = 2_000
+# From this many rows on, there is so much to learn that long training pays.
+_ROWS_FOR_FINE = 20_000
 # Trees make up for the short training of "quick" from so many rows on; beyond, they are slow.
 _ROWS_FOR_QUICK_TREES = range(5_000, 50_001)
 
@@ -243,15 +278,35 @@ def recipes_for(
     # how long the tail of censored targets is cannot be seen
     if is_skewed(y) or (censored and y.min() > 0):
         networks.append(_of_logarithm(networks[-1], "logarithm"))
+    if effort == "standard" and n >= _ROWS_FOR_FINE and not _is_wide(d):
+        networks.append(_sized(_FINE, effort, n, d))
     recipes: list[Recipe] = list(networks)
     if not censored:
         recipes += _ridges(x, y)
     enough = n in _ROWS_FOR_QUICK_TREES if effort == "quick" else n >= _TREES_ROWS
     if enough and not censored and d <= _TREES_FEATURES:
         recipes.append(_MANY_TREES if n >= _ROWS_FOR_MANY_TREES else BoostingRecipe())
-    small = n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_FEATURES
-    if small and not censored and np.ptp(y) > 0:
+    if not censored and np.ptp(y) > 0:
+        recipes += _processes(effort, x, y)
+    return recipes
+
+
+def _processes(effort: Effort, x: Floats, y: Floats) -> list[Recipe]:
+    """Gaussian processes; of many rows, one is corrected or not tried."""
+    n, d = x.shape
+    if d > _GAUSSIAN_PROCESS_FEATURES:
+        return []
+    recipes: list[Recipe] = []
+    if n < _ROWS_FOR_KERNELS:
+        recipes.append(GaussianProcessRecipe(kernels=1))
+    elif n <= GaussianProcessRecipe.rows and effort != "quick":
         recipes.append(GaussianProcessRecipe())
+    if n <= _MOST_CORRECTED_ROWS[effort]:
+        network = _sized(_OF_ERRORS, effort, n, d)
+        corrected = CorrectedRecipe(GaussianProcessRecipe(rows=_CORRECTED_ROWS), network)
+        recipes.append(corrected)
+        if is_skewed(y):
+            recipes.append(_of_logarithm(corrected, "log corrected process"))
     return recipes
 
 

@@ -74,12 +74,13 @@ class PortfolioRegressor(DistributionalRegressor):
     """The default: several kinds of models, chosen and calibrated on rows left out.
 
     A few recipes (lines; curves of each feature, added up; smooth networks; networks on piecewise
-    linear features, with one or five components per row; a Gaussian process; boosted trees; the
-    logarithm of the target) are trained on every fold of the rows. What each says of the rows that
-    it has not seen is calibrated, and a blend is selected greedily by the likelihood of those rows.
-    A local tolerance, chosen on parts of the table that are unlike the rest, widens predictions
-    away from the data. Intervals are by rank: as wide as the held-out rows needed them, and for
-    rows unlike the training rows as wide as the parts that are unlike the rest needed them.
+    linear features, with one or five components per row; Gaussian processes, one with networks for
+    its errors; boosted trees; the logarithm of the target) are trained on every fold of the rows.
+    What each says of the rows that it has not seen is calibrated, and a blend is selected greedily
+    by the likelihood of those rows. A local tolerance, chosen on parts of the table that are unlike
+    the rest, widens predictions away from the data. Intervals are by rank: as wide as the held-out
+    rows needed them, and for rows unlike the training rows as wide as the parts that are unlike the
+    rest needed them.
 
     The models of the folds themselves predict, so that what was judged is what is used. Intervals
     follow cross-conformal prediction: whatever the models, an interval of coverage c holds a row

@@ -41,7 +41,8 @@ from accord.portfolio.local import (
     growth_of,
     rows_with,
 )
-from accord.portfolio.models import Model, NetworkModel
+from accord.portfolio.models import Model
+from accord.portfolio.networks import NetworkModel
 from accord.portfolio.recipes import NetworkRecipe
 from accord.trust import Growth, Proximity
 

@@ -95,7 +95,7 @@ def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: in
 def _recipes(n: int, d: int) -> list[Recipe]:
     recipes: list[Recipe] = [*_NETWORKS]
     if n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_COLUMNS:
-        recipes.append(GaussianProcessRecipe())
+        recipes.append(GaussianProcessRecipe(kernels=1))
     return recipes
 
 

@@ -24,7 +24,7 @@ from accord.portfolio.crossfit import (
 )
 from accord.portfolio.encoding import ScaledRows, TargetScale, alone_far_out, extreme
 from accord.portfolio.folds import Part
-from accord.portfolio.models import NetworkModel, batch_size
+from accord.portfolio.networks import NetworkModel, batch_size
 from accord.portfolio.recipes import NetworkRecipe, Recipe
 from accord.tables import Records, ShuffledRows
 from accord.training import Listener
