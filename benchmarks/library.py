@@ -30,7 +30,10 @@ from portfolio import SETS, split_rows, table
 
 MOST_JUDGES = 1_000
 # Recipes that are left out together: of the same models, on two scales of the target.
-TOGETHER = {"additive": "ridge", "log ridge": "ridge", "log additive": "ridge"}
+TOGETHER = {
+    **dict.fromkeys(("additive", "log ridge", "log additive"), "ridge"),
+    "log corrected process": "corrected process",
+}
 
 
 @dataclass(frozen=True)

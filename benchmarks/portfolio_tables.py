@@ -213,4 +213,6 @@ def interval(figures: Figures, dataset: str, method: str, nominal: int) -> str:
 def shown(value: float, error: float = np.nan, *, digits: int = 2) -> str:
     if np.isnan(value):
         return "–"
+    if abs(value) >= 1e6:
+        return f"{value:.0e}"
     return f"{value:.{digits}f}" + ("" if np.isnan(error) else f" ± {error:.{digits}f}")

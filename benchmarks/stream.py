@@ -48,7 +48,7 @@ def speed(folder: Path, n: int) -> None:
     from accord.portfolio.crossfit import TrainingTable
     from accord.portfolio.encoding import TargetScale
     from accord.portfolio.folds import held_out_parts
-    from accord.portfolio.models import NetworkModel
+    from accord.portfolio.networks import NetworkModel
     from accord.portfolio.recipes import recipes_for
     from accord.portfolio.streamed import FoldedStream
     from accord.tables import prepare_training, read_table
