@@ -69,7 +69,7 @@ def test_counted_steps_are_those_of_every_fold_and_all_its_rows_are_learnt_from(
     booster, encoded = _booster("squared_error", steps, 0.08, 8, 0), model.encoding_(x)
     booster.set_params(early_stopping=False).fit(encoded[folds[1]], z[folds[1]])
     np.testing.assert_allclose(model.mean_[1](encoded), booster.predict(encoded), rtol=1e-9)
-    other = model.elsewhere(rows, [folds[0][:500]], seed=1, listener=None)
+    other = model.fit_again(rows, [folds[0][:500]], seed=1, listener=None)
     assert len(other.mean_[0].value) == steps
 
 

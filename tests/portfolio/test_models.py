@@ -112,8 +112,8 @@ def test_it_learns(name: str, model_named: Callable[[str], Model]) -> None:
 
 
 @every
-def test_elsewhere_is_a_model_of_other_rows(name: str, model_named: Callable[[str], Model]) -> None:
-    there = model_named(name).elsewhere(ROWS, [np.arange(80)], seed=0, listener=None)
+def test_fit_again_is_a_model_of_other_rows(name: str, model_named: Callable[[str], Model]) -> None:
+    there = model_named(name).fit_again(ROWS, [np.arange(80)], seed=0, listener=None)
     part = there.components(X[80:], 0)
     assert part.mean.shape[:2] == (1, 80)
     assert np.mean((part.center - Z[80:]) ** 2) < 0.7 * Z.var()

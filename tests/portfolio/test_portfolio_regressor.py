@@ -148,7 +148,7 @@ def spoilt(y: NDArray[np.float64], *, seed: int, by: float) -> NDArray[np.float6
 
 @pytest.mark.parametrize("by", [20.0, 1e3])
 def test_gross_errors_cost_the_bulk_next_to_nothing(by: float) -> None:
-    """Without recipes of the bulk, means were 5 times as wrong and intervals 3 times as wide."""
+    """Without trimmed recipes, means were 5 times as wrong and intervals 3 times as wide."""
     (x, y), (new, target) = bent(250), bent(2_000, seed=1)
     plain, other = quick().fit(x, y), quick().fit(x, spoilt(y, seed=2, by=by))
     truth = 10 + 3 * np.sin(3 * new[:, 0])
@@ -178,7 +178,7 @@ def test_a_rare_kind_of_rows_is_no_error() -> None:
 
 def test_beside_many_equal_targets_others_are_events(data: Data) -> None:
     y = np.where(np.arange(80) % 12 == 0, 30 + data[1], 0.0)
-    assert not any("of the bulk" in entry.name for entry in quick().fit(data[0], y).leaderboard_)
+    assert not any("trimmed" in entry.name for entry in quick().fit(data[0], y).leaderboard_)
 
 
 def test_rounded_targets_are_noted() -> None:

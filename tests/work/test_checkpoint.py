@@ -9,7 +9,7 @@ import pytest
 
 from accord import BVMRegressor, TableRegressor
 from accord.portfolio import PortfolioRegressor
-from accord.work import Checkpoint, Here, carry_out, digest
+from accord.work import Checkpoint, InProcess, carry_out, digest
 
 RNG = np.random.default_rng(0)
 X = RNG.uniform(-1, 1, size=(40, 2))
@@ -113,7 +113,7 @@ def test_units_that_were_kept_are_not_done_again(tmp_path: Path) -> None:
             halved,
             [str(number) for number in range(4)],
             lambda number: None if number == 3 else (number,),
-            workers=Here(),
+            workers=InProcess(),
             checkpoint=kept,
             kind=float,
         )

@@ -18,7 +18,7 @@ from accord.paper.runner import run
 from accord.paper.stacks import Record, RecordStore, Stack, cells_of
 from accord.paper.study import Group, Protocol, StudyModel
 from accord.portfolio import PortfolioRegressor
-from accord.work import Checkpoint, Here, LostSchedulerError, carry_out, connected, workers_of
+from accord.work import Checkpoint, InProcess, LostSchedulerError, carry_out, connected, workers_of
 from accord.workflows import CompareResult, Method, compare_methods, predict_table
 
 distributed = pytest.importorskip("distributed")
@@ -73,7 +73,7 @@ def test_values_and_errors_are_those_of_this_process(client: Any) -> None:
             for number, value, error in workers.run(square, [(n, table) for n in range(5)])
         )
 
-    assert found(workers_of(client)) == found(Here())
+    assert found(workers_of(client)) == found(InProcess())
 
 
 def test_each_unit_has_one_thread_and_a_process_of_its_own(client: Any) -> None:

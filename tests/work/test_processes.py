@@ -15,7 +15,7 @@ import torch
 
 from accord import PortfolioRegressor
 from accord.portfolio import units
-from accord.work import Here, Processes, Workers, local_workers
+from accord.work import InProcess, Processes, Workers, local_workers
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +58,7 @@ def outcomes(workers: Workers) -> list[tuple[int, float | None, str]]:
 
 
 def test_values_and_errors_are_those_of_this_process(processes: Processes) -> None:
-    assert outcomes(processes) == outcomes(Here())
+    assert outcomes(processes) == outcomes(InProcess())
 
 
 def test_each_has_one_thread(processes: Processes) -> None:
@@ -170,7 +170,7 @@ def _lives(process: int) -> bool:
     return True
 
 
-@pytest.mark.parametrize(("n_jobs", "kind"), [(None, Here), (1, Here), (2, Processes)])
+@pytest.mark.parametrize(("n_jobs", "kind"), [(None, InProcess), (1, InProcess), (2, Processes)])
 def test_n_jobs(n_jobs: int | None, kind: type) -> None:
     with local_workers(None, n_jobs, module="accord.work") as workers:
         assert isinstance(workers, kind)

@@ -22,7 +22,7 @@ from accord.cli.evaluate import evaluate
 from accord.cli.export import export
 from accord.cli.fit import fit
 from accord.cli.monitor import monitor
-from accord.cli.options import DEBUG, GOES_ON, JSON
+from accord.cli.options import DEBUG, JSON, RESUMABLE
 from accord.cli.predict import predict
 from accord.cli.reproduce import reproduce
 from accord.cli.serve import serve
@@ -69,7 +69,7 @@ class Application(click.Group):
             raise  # whoever read the output has gone: click ends the process quietly
         except (KeyboardInterrupt, Stopped):
             message = "stopped. What was not finished was not written."
-            if ctx.meta.get(GOES_ON):
+            if ctx.meta.get(RESUMABLE):
                 message += " Run the same command again to go on from there."
             raise _reported(ctx, message, Failed) from None
         except Exception as error:

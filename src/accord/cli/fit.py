@@ -193,7 +193,7 @@ def fit(
         )
     unfinished = output.with_name(f"{output.name}.unfinished")
     kept = Checkpoint(unfinished) if resume and in_units else None
-    click.get_current_context().meta[options.GOES_ON] = kept is not None
+    click.get_current_context().meta[options.RESUMABLE] = kept is not None
     with (
         connected(scheduler=scheduler, workers=workers) as client,
         terminal.progress(quiet=quiet) as progress,

@@ -15,7 +15,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 # Keys of click's context, where options that act outside their command are kept.
 DEBUG = "accord.debug"
 JSON = "accord.json"
-GOES_ON = "accord.goes_on"
+RESUMABLE = "accord.resumable"
 
 TABLE = click.Path(path_type=Path)
 FILE = click.Path(dir_okay=False, path_type=Path)

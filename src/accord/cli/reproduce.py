@@ -92,7 +92,7 @@ def reproduce(
     if unknown := [name for name in studies if name not in (*known, "all")]:
         every = listed(known, limit=len(known))
         raise OptionError(f"studies must be among {every}, got {listed(unknown)}.")
-    click.get_current_context().meta[options.GOES_ON] = not pages_only
+    click.get_current_context().meta[options.RESUMABLE] = not pages_only
     if pages_only:
         write_whole(folder / "report.html", reproduction_report(lay_out(folder)))
         click.echo(f"Wrote {folder / 'report.html'} and {folder / 'README.md'}.")

@@ -19,7 +19,7 @@ from accord.metrics.calibration import (
     reliability_band,
     reliability_curve,
 )
-from accord.metrics.catalogue import METRICS, Case, Metric, summary
+from accord.metrics.catalogue import METRICS, Metric, MetricInput, summary
 from accord.metrics.inputs import as_array, check_enough_rows, finite, predictive, targets
 from accord.metrics.intervals import coverage, interval_score, interval_width, sharpness
 from accord.metrics.scores import (
@@ -38,9 +38,9 @@ __all__ = [
     "METRICS",
     "MINIMUM_ROWS",
     "PAPER_LEVELS",
-    "Case",
     "DeviationBins",
     "Metric",
+    "MetricInput",
     "ReliabilityCurve",
     "agreement",
     "as_array",

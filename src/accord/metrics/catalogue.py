@@ -19,7 +19,7 @@ from accord.metrics.scores import crps, gaussian_nll, mae, nll, r2, rmse
 
 
 @dataclass(frozen=True)
-class Case:
+class MetricInput:
     """Predictions beside what came true.
 
     **Shape**: y (N,) or (N, K), as ``dist``; weight (N,) or None.
@@ -50,24 +50,24 @@ class Metric:
     name: str
     title: str
     meaning: str
-    compute: Callable[[Case], float]
+    compute: Callable[[MetricInput], float]
     format: Literal["number", "percent", "count"] = "number"
     better: Literal["lower", "higher", "neither"] = "lower"
     unit: Literal["target", ""] = ""
     least: int = 1
 
 
-def _scored(metric: Callable[..., float]) -> Callable[[Case], float]:
+def _scored(metric: Callable[..., float]) -> Callable[[MetricInput], float]:
     return lambda case: metric(y_true=case.y, dist=case.dist, sample_weight=case.weight)
 
 
-def _of_interval(metric: Callable[..., float]) -> Callable[[Case], float]:
+def _of_interval(metric: Callable[..., float]) -> Callable[[MetricInput], float]:
     return lambda case: metric(
         y_true=case.y, interval=case.interval, coverage=case.coverage, sample_weight=case.weight
     )
 
 
-def _median_width(case: Case) -> float:
+def _median_width(case: MetricInput) -> float:
     """The median over rows and outputs; with weights, that of rows repeated as often."""
     width = np.ravel(case.interval[..., 1] - case.interval[..., 0])
     if case.weight is None:
@@ -200,7 +200,7 @@ def summary(
     y = targets(y_true)
     q = predictive(y, dist=dist)
     interval = as_array("interval", q.interval(coverage))
-    case = Case(y, q, coverage, row_weights(sample_weight, y), interval)
+    case = MetricInput(y, q, coverage, row_weights(sample_weight, y), interval)
     chosen = [METRICS[name] for name in (METRICS if names is None else names)]
     return {
         metric.name: metric.compute(case) if y.size >= metric.least else float("nan")

@@ -94,7 +94,7 @@ def some_of(order: "Indices", at_most: int) -> "Indices":
     return np.asarray(order[evenly(len(order), at_most)])
 
 
-def dress(ax: "Axes", title: str = "") -> "Axes":
+def style_axes(ax: "Axes", title: str = "") -> "Axes":
     """Quiet axes: hairline spines and ticks, a faint grid behind the data, title on the left."""
     for side in ("left", "bottom"):
         ax.spines[side].set(alpha=0.55, linewidth=0.8)
@@ -231,7 +231,7 @@ def figure(
             fig.set_layout_engine(_tight_layout()())
         axes = fig.subplots(rows, cols, squeeze=False)
     named = [*titles, *[""] * (rows * cols - len(titles))]
-    return fig, [dress(ax, title) for ax, title in zip(axes.flat, named, strict=True)]
+    return fig, [style_axes(ax, title) for ax, title in zip(axes.flat, named, strict=True)]
 
 
 @cache

@@ -41,7 +41,8 @@ LEAST_VARIANCE = 1e-300
 class Member:
     """A model of the blend: its calibration, its share, and the scale of its targets.
 
-    ``stray`` is what it says of targets that it did not learn from (:mod:`accord.portfolio.bulk`).
+    ``stray`` is what it says of targets that it did not learn from
+    (:mod:`accord.portfolio.gross_errors`).
     """
 
     name: str

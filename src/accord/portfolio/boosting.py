@@ -177,7 +177,7 @@ class BoostingModel:
         self.spread_ = self._spreads(rows, folds, seed)
         return self
 
-    def elsewhere(
+    def fit_again(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> "BoostingModel":
         other = BoostingModel(self.recipe)

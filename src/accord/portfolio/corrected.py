@@ -48,14 +48,14 @@ class CorrectedModel:
         self.errors_ = network.fit(*errors, seed=seed, listener=listener)
         return self
 
-    def elsewhere(
+    def fit_again(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> "CorrectedModel":
         other = CorrectedModel(self.recipe)
-        other.process_ = self.process_.elsewhere(rows, folds, seed=seed, listener=None)
+        other.process_ = self.process_.fit_again(rows, folds, seed=seed, listener=None)
         other.narrow_ = other.process_.of_fewer(_DEVIATION_ROWS, rows, folds, seed=seed)
         errors = other._errors(rows, folds, seed)
-        other.errors_ = self.errors_.elsewhere(*errors, seed=seed, listener=listener)
+        other.errors_ = self.errors_.fit_again(*errors, seed=seed, listener=listener)
         return other
 
     def _errors(

@@ -56,8 +56,8 @@ class TrainingTable:
     """A training table, its targets in their own units.
 
     ``rounding`` is half the step of targets that come in steps, else 0; ``lower`` and ``upper`` are
-    bounds of targets that are not known, equal where they are; ``absurd`` are rows that recipes of
-    the bulk do not believe (:mod:`accord.portfolio.bulk`).
+    bounds of targets that are not known, equal where they are; ``absurd`` are rows that trimmed
+    recipes do not believe (:mod:`accord.portfolio.gross_errors`).
 
     **Shape**: x (N, d); all others (N,).
     """
@@ -103,7 +103,7 @@ class TrainingTable:
 
     def believed(self, recipe: Recipe) -> Bools:
         """Which rows a recipe takes for true, (N,)."""
-        doubted = self.absurd if recipe.bulk else None
+        doubted = self.absurd if recipe.trimmed else None
         return np.ones(len(self), bool) if doubted is None else ~doubted
 
     def scale_for(self, recipe: Recipe, transform: TargetTransform) -> TargetScale:

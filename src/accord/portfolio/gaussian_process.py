@@ -156,7 +156,7 @@ class GaussianProcessModel:
             self.processes_.append(GaussianProcess(kernel, x, z, own))
         return self
 
-    def elsewhere(
+    def fit_again(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> "GaussianProcessModel":
         return self._conditioned(self.recipe, [self.processes_[0].covariance_], rows, folds, seed)

@@ -34,7 +34,7 @@ class Model(Protocol):
     ) -> Self:
         """Learn each part from the rows of its fold."""
 
-    def elsewhere(
+    def fit_again(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> "Model":
         """The same model on other folds, as cheaply as it can be had."""

@@ -150,7 +150,7 @@ class NetworkModel:
         )
         return model._keep(trained)
 
-    def elsewhere(
+    def fit_again(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> "NetworkModel":
         fresh = NetworkModel(self.recipe.with_one_seed())

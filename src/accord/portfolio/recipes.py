@@ -38,7 +38,7 @@ class NetworkRecipe:
     components: int = 1
     tolerance: float = 0.0
     transform: TargetTransform = "identity"
-    bulk: bool = False
+    trimmed: bool = False
     dropout: float = 0.0
     steps: int = 2_500
     learning_rate: float = 3e-3
@@ -70,7 +70,7 @@ class GaussianProcessRecipe:
     about: str = "exact, Matérn 5/2 kernels with lengths that are learnt"
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
-    bulk: bool = False
+    trimmed: bool = False
     kernels: int = 3
     rows: int = 2_500
 
@@ -89,7 +89,7 @@ class CorrectedRecipe:
     about: str = "a Gaussian process, and networks that learn from its errors how large they are"
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
-    bulk: bool = False
+    trimmed: bool = False
 
     def work(self, n: int, d: int, n_folds: int) -> float:
         return self.process.work(n, d, n_folds) + self.network.work(n, d + 1, n_folds)
@@ -108,7 +108,7 @@ class BoostingRecipe:
     about: str = "boosted trees, and a second booster for the deviation"
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
-    bulk: bool = False
+    trimmed: bool = False
     trees: int = 200
     rate: float = 0.08
     smallest_leaf: int = 8
@@ -133,7 +133,7 @@ class RidgeRecipe:
     sparse: bool = False
     transform: TargetTransform = "identity"
     tolerance: float = 0.0
-    bulk: bool = False
+    trimmed: bool = False
 
     def work(self, n: int, d: int, n_folds: int) -> float:
         rows, inputs = min(n, RIDGE_ROWS), d * (1 + self.bins)

@@ -17,7 +17,6 @@ from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor, target_knowledge
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
-from accord.portfolio.bulk import notes_on_absurd, tried_on_the_bulk
 from accord.portfolio.crossfit import (
     Candidate,
     Clock,
@@ -35,6 +34,7 @@ from accord.portfolio.encoding import (
     notes_on_targets,
 )
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
+from accord.portfolio.gross_errors import notes_on_gross_errors, tried_trimmed
 from accord.portfolio.local import (
     Blank,
     Blanks,
@@ -205,7 +205,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 predictions = self._blend(table, parts, [*candidates, *further.candidates])
                 self.rows_seen_, notes = rows_seen(self.members_, further, len(table))
                 self.notes_ += notes
-            self.notes_ += notes_on_absurd(units.table, self.members_)
+            self.notes_ += notes_on_gross_errors(units.table, self.members_)
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes)
             self.widening_ = self.widening_.with_blanks(
@@ -269,7 +269,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 "no model could be trained on these rows. Check the target and the features for "
                 f"extreme values. {' '.join(self.notes_)}"
             )
-        again = [] if more else tried_on_the_bulk(units, tried.candidates, self.effort)
+        again = [] if more else tried_trimmed(units, tried.candidates, self.effort)
         return tried.candidates + again
 
     def _blend(
@@ -282,7 +282,7 @@ class PortfolioRegressor(DistributionalRegressor):
         some = np.random.default_rng(0).permutation(len(used))[:_SELECTION_ROWS]
         weights = greedy_weights(density[:, some], weight[some])
         chosen = [c.recipe for c, share in zip(candidates, weights, strict=True) if share > 0]
-        self.scale_ = table.scale_for(max(chosen, key=lambda recipe: recipe.bulk), "identity")
+        self.scale_ = table.scale_for(max(chosen, key=lambda recipe: recipe.trimmed), "identity")
         found = [
             (Member(c.recipe.name, c.model, c.scale, c.calibration, 0.0, c.stray), c.held_out)
             for c in candidates

@@ -60,9 +60,9 @@ _FARTHEST = 1e6
 _LEFT = 0.25
 
 # For a part: the model trained on its train rows predicts its test rows, (n,).
-Elsewhere = Callable[[Part], Floats]
+FitAgain = Callable[[Part], Floats]
 # For some rows and a fold: its model predicts them with these columns unknown, (n,).
-Unknowing = Callable[[Indices, int, Sequence[Blank]], Floats]
+WithoutValues = Callable[[Indices, int, Sequence[Blank]], Floats]
 
 
 @dataclass(frozen=True)
@@ -96,16 +96,16 @@ class Residuals:
         self,
         rows: HeldOutRows,
         *,
-        elsewhere: Elsewhere | None,
+        fit_again: FitAgain | None,
         blanks: Sequence[Blank],
-        unknowing: Unknowing,
+        without_values: WithoutValues,
         seed: int,
     ) -> Self:
         """Learn from held-out rows.
 
-        Without ``elsewhere``, which trains the model without the rows that are unlike the rest, the
-        local tolerance is the usual one. ``unknowing`` asks the model about rows with some of the
-        ``blanks``.
+        Without ``fit_again``, which trains the model without the rows that are unlike the rest, the
+        local tolerance is the usual one. ``without_values`` asks the model about rows with some of
+        the ``blanks``.
         """
         self.scale_ = TargetScale.of(rows.y)
         self.rounding_ = resolution(rows.y) / 2
@@ -113,10 +113,10 @@ class Residuals:
         error = rows.y - self._finite(rows.mean)
         self.error_scale_ = float(np.sqrt(np.mean(np.square(error)))) or self.scale_.scale
         predictions = self._networks(rows, error, seed)
-        self._widen(rows, error, predictions, elsewhere, seed)
+        self._widen(rows, error, predictions, fit_again, seed)
 
         def evidence(own: Indices, fold: int, put: Sequence[Blank]) -> HeldOutEvidence:
-            x, mean = blanked(rows.x[own], put), unknowing(own, fold, put)
+            x, mean = blanked(rows.x[own], put), without_values(own, fold, put)
             return self._evidence(
                 [member.model for member in self.members_],
                 self.widening_.growth,
@@ -223,7 +223,7 @@ class Residuals:
         rows: HeldOutRows,
         error: Floats,
         predictions: list[Prediction],
-        elsewhere: Elsewhere | None,
+        fit_again: FitAgain | None,
         seed: int,
     ) -> None:
         """Sets what widens predictions away from the data, and the levels of intervals."""
@@ -235,7 +235,7 @@ class Residuals:
             np.ones(len(rows.y)),
             *self._grown(growth, growth.leave_one_out(), rows.mean),
         )
-        shifted = [] if elsewhere is None else self._shifted(rows, error, elsewhere, seed)
+        shifted = [] if fit_again is None else self._shifted(rows, error, fit_again, seed)
         tolerance = choose_tolerance(usual, shifted, seed=seed)
         rehearsed = [np.empty(0), *(part.needed(tolerance) for part in shifted)]
         self.widening_ = Widening(
@@ -246,16 +246,16 @@ class Residuals:
         )
 
     def _shifted(
-        self, rows: HeldOutRows, error: Floats, elsewhere: Elsewhere, seed: int
+        self, rows: HeldOutRows, error: Floats, fit_again: FitAgain, seed: int
     ) -> list[HeldOutEvidence]:
         """Parts unlike the rest, by a model and networks that had seen none of them."""
         if len(rows.y) < SHIFTED_ROWS:
             return []
         parts = shifted_parts(rows.x, rows.changes, seed=seed)
-        means = [elsewhere(part) for part in parts]
+        means = [fit_again(part) for part in parts]
         scaled, trains = self._scaled(rows, error), [part.train for part in parts]
         models = [
-            member.model.elsewhere(scaled, trains, seed=seed, listener=None)
+            member.model.fit_again(scaled, trains, seed=seed, listener=None)
             for member in self.members_
         ]
         return [

@@ -216,7 +216,7 @@ class RidgeModel:
     def _encoded(self, x: Floats) -> Floats:
         return np.asarray(self.encoding_(x)[:, self.used_].clip(-_BOUND, _BOUND))
 
-    def elsewhere(
+    def fit_again(
         self, rows: ScaledRows, folds: Sequence[Indices], *, seed: int, listener: Listener | None
     ) -> "RidgeModel":
         return RidgeModel(self.recipe).fit(rows, folds, seed=seed, listener=listener)

@@ -28,7 +28,7 @@ from accord.portfolio.models import Model
 from accord.portfolio.recipes import Effort, NetworkRecipe, Recipe
 from accord.portfolio.streamed import MoreRows, most_work, trained_further
 from accord.training import DivergedError, Listener
-from accord.work import Checkpoint, Done, Here, Workers, carry_out, digest
+from accord.work import Checkpoint, Done, InProcess, Workers, carry_out, digest
 
 Shared = tuple[TrainingTable, list[Part]]
 
@@ -150,7 +150,7 @@ class PortfolioUnits:
                 state = self.checkpoint, digest("unfinished", self._about, questions[place])
             return networks[place][0], shared, more, self.seed, listener, state
 
-        units = self._carry_out(_further, Candidate, questions, begin, workers=Here())
+        units = self._carry_out(_further, Candidate, questions, begin, workers=InProcess())
         found: dict[int, Candidate] = {}
         notes: list[str] = []
         for done in units:
@@ -160,7 +160,7 @@ class PortfolioUnits:
         n_seen = max(more.n_seen(recipe) for _, recipe in networks)
         return Tried(kept, tuple(notes), n_seen, more.n_rows)
 
-    def elsewhere(self, members: Sequence[Member], parts: Sequence[Part]) -> list[Model]:
+    def fit_again(self, members: Sequence[Member], parts: Sequence[Part]) -> list[Model]:
         """The members' models on other parts of the table."""
         shared = self.workers.share(list(parts))
         found: dict[int, Model] = {}
@@ -170,7 +170,7 @@ class PortfolioUnits:
             return members[place], self._shared, shared, self.seed, listener
 
         questions = [(member.model.recipe, list(parts)) for member in members]
-        for done in self._carry_out(_elsewhere, object, questions, begin):
+        for done in self._carry_out(_fit_again, object, questions, begin):
             if done.error is not None:
                 raise done.error
             found[done.number] = done.value
@@ -191,7 +191,7 @@ class PortfolioUnits:
         judging = table.judging
         parts = [p for p in parts if judging[p.test].any() and table.measured[p.train].any()]
         parts = parts[: self._number_in_time(members, len(parts))]
-        models = self.elsewhere(members, parts)
+        models = self.fit_again(members, parts)
         found = []
         for fold, part in enumerate(parts):
             test = part.test[judging[part.test]]
@@ -280,10 +280,10 @@ def _further(
     )
 
 
-def _elsewhere(
+def _fit_again(
     member: Member, shared: Shared, parts: list[Part], seed: int, listener: Listener | None
 ) -> Model:
     table, _ = shared
     rows = table.scaled(member.scale)
     trains = learnt_from(member.model.recipe, table, rows, parts)
-    return member.model.elsewhere(rows, trains, seed=seed, listener=listener)
+    return member.model.fit_again(rows, trains, seed=seed, listener=listener)

@@ -128,14 +128,14 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
         check_finite("predictions of the model", mean, remedy="Mend the model first.")
         rows = HeldOutRows(features, target, mean, parts, self._changes(X, seed))
 
-        def elsewhere(part: Part) -> Floats:
+        def fit_again(part: Part) -> Floats:
             return _predicted(_trained(self.model, X, target, part), _safe_indexing(X, part.test))
 
         self.residuals_ = Residuals().fit(
             rows,
-            elsewhere=None if self.fitted else elsewhere,
+            fit_again=None if self.fitted else fit_again,
             blanks=[b for b in self.encoder_.blanks() if self._answers_without(X, b)],
-            unknowing=lambda own, fold, put: self._unknowing(X, own, fold, put),
+            without_values=lambda own, fold, put: self._without_values(X, own, fold, put),
             seed=seed,
         )
         self.reference_rows_ = self.residuals_.proximity_.reference_rows_ + 1
@@ -301,12 +301,12 @@ class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEsti
     def _answers_without(self, X: Any, blank: Blank) -> bool:
         """Whether the model predicts rows without a column; if not, none such is ever answered."""
         try:
-            self._unknowing(X, np.arange(1), 0, [blank])
+            self._without_values(X, np.arange(1), 0, [blank])
         except Exception:  # whatever another library raises then
             return False
         return True
 
-    def _unknowing(self, X: Any, rows: Indices, fold: int, put: Sequence[Blank]) -> Floats:
+    def _without_values(self, X: Any, rows: Indices, fold: int, put: Sequence[Blank]) -> Floats:
         """Predictions of rows by a fold's model, with unknown categories or gaps in columns."""
         frame = (X if isinstance(X, pd.DataFrame) else named(X)).iloc[rows].copy()
         label = {str(name): name for name in frame.columns}

@@ -226,7 +226,7 @@ class _Recorder:
 
     def __init__(self, sample: SampledTable) -> None:
         self._read = FurtherTraining(sample.table, sample.data, sample.roles)
-        self._sample, self._kin = sample, _Kin(sample)
+        self._sample, self._held_out = sample, _HeldOutGroups(sample)
         known = {role for role in sample.roles if role != "target"}
         known |= {"lower", "upper"} if known & {"lower", "upper"} else set()
         known |= set() if sample.tolerance is None else {"tolerance"}
@@ -242,7 +242,7 @@ class _Recorder:
         data = self._read(batch)
         records = np.empty(len(data.y), self.dtype)
         records["x"] = self._sample.encoder.transform(data.X)
-        records["y"], records["like"] = data.y, self._kin(batch, data)
+        records["y"], records["like"] = data.y, self._held_out(batch, data)
         tolerance = data.tolerance
         if tolerance is None and self._sample.tolerance is not None:
             tolerance = np.full(len(data.y), self._sample.tolerance[0])  # one for all rows
@@ -255,7 +255,7 @@ class _Recorder:
         return data.rows, records
 
 
-class _Kin:
+class _HeldOutGroups:
     """Which row of the sample each row is held out with, −1 for none.
 
     That is the row itself; else one of its group, the nearest in time, or else a copy, unless rows

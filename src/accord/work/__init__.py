@@ -1,7 +1,7 @@
 """Long work in units: where they are done, and where what is done is kept.
 
 A unit is a pure function of its arguments: the same wherever and whenever it runs. So the units of
-a fit, a comparison or a study may be done in this process (:class:`Here`), by others of this
+a fit, a comparison or a study may be done in this process (:class:`InProcess`), by others of this
 machine (:class:`Processes`) or by the workers of a Dask cluster (:class:`OnCluster`), and those
 that are done may be kept (:class:`Checkpoint`) for a run that goes on where another was stopped.
 The result is the same.
@@ -11,7 +11,7 @@ from accord.work.cluster import LostSchedulerError, OnCluster, connected
 from accord.work.workers import (
     Checkpoint,
     Done,
-    Here,
+    InProcess,
     Processes,
     Workers,
     carry_out,
@@ -24,7 +24,7 @@ from accord.work.workers import (
 __all__ = [
     "Checkpoint",
     "Done",
-    "Here",
+    "InProcess",
     "LostSchedulerError",
     "OnCluster",
     "Processes",

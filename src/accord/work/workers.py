@@ -199,10 +199,10 @@ class Workers(Protocol):
 
 
 @final
-class Here:
+class InProcess:
     """This process, one unit after the other.
 
-    >>> list(Here().run(divmod, [(7, 2), (9, 4)]))
+    >>> list(InProcess().run(divmod, [(7, 2), (9, 4)]))
     [(0, (3, 1), None), (1, (2, 1), None)]
     """
 
@@ -310,7 +310,7 @@ def local_workers(client: "Client | None", n_jobs: int | None, *, module: str) -
 
 def workers_of(client: "Client | None") -> Workers:
     """The workers of a Dask client, or this process."""
-    return Here() if client is None else OnCluster(client)
+    return InProcess() if client is None else OnCluster(client)
 
 
 def carry_out(
@@ -334,8 +334,8 @@ def carry_out(
 
     Yields those that were kept first, and then the others as they are done.
 
-    >>> here = Here()
-    >>> [done.value for done in carry_out(pow, ["a", "b"], lambda i: (2, i), workers=here)]
+    >>> workers = InProcess()
+    >>> [done.value for done in carry_out(pow, ["a", "b"], lambda i: (2, i), workers=workers)]
     [1, 2]
     """
     waiting: list[int] = []

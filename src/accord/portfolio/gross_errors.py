@@ -1,13 +1,13 @@
-"""Rows that no model believes, and recipes that learn from all others: the bulk.
+"""Rows that no model believes, and trimmed recipes, which learn from all others.
 
 A sensor that fails, a comma in the wrong place: a few targets in a hundred that have nothing to do
 with the rest. Least squares and bell curves follow them, so that means are several times as wrong
-as the bulk of the rows would allow. So, where a few rows that the best model finds absurd make up
-most of its squared error, every recipe is tried again on the bulk alone: without these rows in
-training, in the scale of targets and in calibration. For them, its answers have one more curve
+as the other rows would allow. So, where a few rows that the best model finds absurd make up most of
+its squared error, every recipe is tried again, trimmed: without these rows in training, in the
+scale of targets and in calibration. For them, its answers have one more curve
 (:class:`accord.portfolio.components.Stray`), as wide as they are far off, and with their share of
 the weight: new rows will have such errors too. They stay among the rows that choose the models: if
-they were no errors, and could be predicted, recipes of the bulk are not chosen.
+they were no errors, and could be predicted, trimmed recipes are not chosen.
 """
 
 from collections.abc import Sequence
@@ -32,24 +32,24 @@ _MEDIAN_OF_NORMAL = 0.6745
 _MOST_ROWS, _LEAST_ERROR = 0.1, 0.5
 
 
-def tried_on_the_bulk(
+def tried_trimmed(
     units: PortfolioUnits, tried: Sequence[Candidate], effort: Effort
 ) -> list[Candidate]:
-    """Recipes on the bulk of the rows, if others are absurd; from then on the units know which."""
-    absurd = absurd_rows(tried, units.table, units.parts)
+    """Trimmed recipes, if some rows are absurd; from then on the units know which."""
+    absurd = gross_errors(tried, units.table, units.parts)
     if not absurd.any():
         return []
     units.take(replace(units.table, absurd=absurd))
     recipes = recipes_of(units.table, effort)
-    return units.try_recipes([_of_the_bulk(recipe) for recipe in recipes]).candidates
+    return units.try_recipes([_trimmed(recipe) for recipe in recipes]).candidates
 
 
-def _of_the_bulk(recipe: Recipe) -> Recipe:
+def _trimmed(recipe: Recipe) -> Recipe:
     about = f"{recipe.about}; learns nothing from rows with absurd targets"
-    return replace(recipe, name=f"{recipe.name} of the bulk", about=about, bulk=True)
+    return replace(recipe, name=f"{recipe.name}, trimmed", about=about, trimmed=True)
 
 
-def absurd_rows(
+def gross_errors(
     candidates: Sequence[Candidate], table: TrainingTable, parts: Sequence[Part]
 ) -> Bools:
     """Rows with targets that are absurd to the best model, if they are few and do harm; (N,)."""
@@ -68,9 +68,9 @@ def absurd_rows(
     return absurd
 
 
-def notes_on_absurd(table: TrainingTable, members: Sequence[Member]) -> tuple[str, ...]:
+def notes_on_gross_errors(table: TrainingTable, members: Sequence[Member]) -> tuple[str, ...]:
     """A sentence on absurd rows, if a model in use does not believe them."""
-    if table.absurd is None or not any(member.model.recipe.bulk for member in members):
+    if table.absurd is None or not any(member.model.recipe.trimmed for member in members):
         return ()
     far = table.y[table.absurd]
     farthest = far[np.argmax(np.abs(far - np.median(table.y)))]
