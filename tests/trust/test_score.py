@@ -77,6 +77,15 @@ def test_training_rows_can_serve_for_the_distance():
     assert trust.is_unusual(rows(2000, 1)).mean() == pytest.approx(0.05, abs=0.03)
 
 
+def test_without_a_word_it_is_the_distance_which_needs_no_model():
+    train, held_out, new = rows(100, 0), rows(100, 1), rows(20, 2)
+    plain, distance = (
+        trust.fit(train, X_held_out=held_out).score_samples(new)
+        for trust in (TrustScore(), TrustScore(Knows(), kind="distance"))
+    )
+    np.testing.assert_array_equal(plain, distance)
+
+
 def test_both_is_the_mean_of_the_two():
     train, held_out, new = rows(100, 0), rows(100, 1), rows(20, 2)
     scores = {
@@ -98,7 +107,7 @@ def test_an_ensemble_in_a_pipeline_is_saved_with_its_score(tmp_path):
     X = rows(120, 0)
     ensemble = DeepEnsembleRegressor(n_members=3, epochs=3, random_state=0)
     model = make_pipeline(StandardScaler(), ensemble).fit(X[:80], X[:80, 0])
-    trust = TrustScore(model).fit(X[:80], X_held_out=X[80:])
+    trust = TrustScore(model, kind="both").fit(X[:80], X_held_out=X[80:])
     save(trust, tmp_path / "trust.accord")
     again = load(tmp_path / "trust.accord", TrustScore)
     np.testing.assert_array_equal(again.score_samples(X), trust.score_samples(X))
@@ -116,12 +125,16 @@ def test_rows_that_repeat_training_rows_are_most_usual():
     ("trust", "held_out", "message"),
     [
         (TrustScore(kind="density"), rows(30, 1), "kind must be one of"),
-        (TrustScore(), rows(30, 1), "needs a fitted model, got None"),
-        (TrustScore(Knows()), None, "X_held_out=None"),
+        (TrustScore(kind="both"), rows(30, 1), "needs a fitted model, got None"),
+        (TrustScore(Knows(), kind="both"), None, "X_held_out=None"),
         (TrustScore(kind="distance"), rows(5, 1), "at least 10 held-out rows, got 5"),
         (TrustScore(kind="distance", false_alarm_rate=0.01), rows(30, 1), "at least 99 held-out"),
         (TrustScore(kind="distance", false_alarm_rate=5), rows(30, 1), "strictly between 0 and 1"),
-        (TrustScore(BayesianRidge().fit(rows(9, 0), range(9))), rows(30, 1), "share of 0 in every"),
+        (
+            TrustScore(BayesianRidge().fit(rows(9, 0), range(9)), kind="both"),
+            rows(30, 1),
+            "share of 0 in every",
+        ),
     ],
 )
 def test_bad_input(trust, held_out, message):

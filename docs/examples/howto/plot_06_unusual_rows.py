@@ -32,5 +32,5 @@ print(model.predict_uncertainty(new).round(1))
 # rate is guaranteed for rows of the same kind.
 
 X = frame[["speed"]].to_numpy()
-trust = TrustScore(kind="distance", false_alarm_rate=0.02).fit(X[:100], X_held_out=X[100:])
+trust = TrustScore(false_alarm_rate=0.02).fit(X[:100], X_held_out=X[100:])
 print(trust.is_unusual([[50.0], [140.0]]), trust.p_value([[50.0], [140.0]]).round(3))

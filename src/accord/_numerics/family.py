@@ -21,7 +21,6 @@ from torch import Tensor
 
 from accord._numerics.interval import log_between, log_within
 from accord._numerics.kernel import Kernel, log1mexp
-from accord._types import Floats
 
 STEEP = math.log(1.5)  # growth over a window above which differences keep their digits
 _LOG_2 = math.log(2)
@@ -104,10 +103,6 @@ class StandardFamily(ABC):
 
     def crps(self, z: Tensor) -> Tensor | None:
         """∫(F(x) − 1{x ≥ z})² dx in closed form; None where it has to be integrated."""
-        return None
-
-    def lower_moments(self, z: Floats) -> tuple[Floats, Floats, Floats] | None:
-        """F(z), ∫u f(u) du and ∫u² f(u) du over u ≤ z; None where there is no closed form."""
         return None
 
     def __repr__(self) -> str:

@@ -3,14 +3,11 @@
 import math
 from typing import final
 
-import numpy as np
 import torch
-from scipy import special
 from torch import Tensor
 
 from accord._numerics.family import StandardFamily, register_family, replaced
 from accord._numerics.kernel import Kernel, Partials, amend
-from accord._types import Floats
 
 LOG_2 = math.log(2)
 LOG_SQRT_PI = 0.5 * math.log(math.pi)
@@ -269,11 +266,6 @@ class NormalFamily(StandardFamily):
         log_f = self.log_cdf(z)
         taylor = torch.exp(self.log_pdf(z) - log_f) * _normal_series(z, h)
         return torch.where(_is_narrow(z, h), log_f + torch.log1p(taylor), wide)
-
-    def lower_moments(self, z: Floats) -> tuple[Floats, Floats, Floats]:
-        """Φ(z), −φ(z) and Φ(z) − zφ(z)."""
-        mass, density = special.ndtr(z), np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
-        return mass, -density, mass - np.where(np.isinf(z), 0.0, z) * density
 
     def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
         return torch.empty_like(like).normal_(generator=generator)

@@ -35,7 +35,6 @@ from accord._numerics.family import (
     replaced,
 )
 from accord._numerics.kernel import Kernel, Partials, amend, mirrored
-from accord._types import Floats
 
 _Nodes = tuple[Tensor, Tensor]
 
@@ -370,20 +369,6 @@ class StudentTFamily(StandardFamily):
         spread = 2 * math.sqrt(df) / (df - 1) * pairs
         pdf = torch.exp(self.log_pdf(z))
         return z * (2 * self.cdf(z) - 1) + 2 * pdf * (df + z * z) / (df - 1) - spread
-
-    def lower_moments(self, z: Floats) -> tuple[Floats, Floats, Floats] | None:
-        """F, −(ν + z²)/(ν − 1)·f(z) and ν((ν − 1)/(ν − 2)·F_{ν−2}(z√((ν−2)/ν)) − F), ν = df > 2."""
-        df = self.df
-        if df <= 2:  # no variance
-            return None
-        mass = special.stdtr(df, z)
-        finite = np.where(np.isinf(z), 0.0, z)
-        height = math.exp(math.lgamma(df / 2 + 0.5) - math.lgamma(df / 2)) / math.sqrt(math.pi * df)
-        # (ν + z²) f(z), the powers joined
-        product = df * height * np.exp((1 - df) / 2 * np.log1p(finite**2 / df))
-        first = np.where(np.isinf(z), 0.0, -product / (df - 1))
-        narrower = special.stdtr(df - 2, z * math.sqrt((df - 2) / df))
-        return mass, first, df * ((df - 1) / (df - 2) * narrower - mass)
 
     def draws(self, like: Tensor, generator: torch.Generator | None) -> Tensor:
         half = torch.full_like(like, 0.5 * self.df)

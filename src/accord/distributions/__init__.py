@@ -1,11 +1,10 @@
 """Distributions a user can hold: families, and what can be made of them.
 
-Smoothed by a tolerance, mixed, cut at bounds, seen through a transform, reshaped by a calibration,
-or given as draws.
+Smoothed by a tolerance, mixed, clipped at bounds, seen through a transform, reshaped by a
+calibration, or given as draws.
 """
 
 from accord.distributions.batch import Values, to_floats
-from accord.distributions.bounded import Clipped, Truncated
 from accord.distributions.distribution import PARTS, Distribution
 from accord.distributions.empirical import ConformalPredictive, Empirical, RankCalibrated, Ranks
 from accord.distributions.families import (
@@ -38,7 +37,7 @@ from accord.distributions.reshaped import (
 from accord.distributions.smoothed import Smoothed
 from accord.distributions.transformed import Log, Transformed
 from accord.distributions.varying_student_t import VaryingStudentT
-from accord.distributions.wrapped import Decomposed
+from accord.distributions.wrapped import Clipped, Decomposed
 
 __all__ = [
     "PARTS",
@@ -66,7 +65,6 @@ __all__ = [
     "Smoothed",
     "StudentT",
     "Transformed",
-    "Truncated",
     "Uniform",
     "Values",
     "VaryingStudentT",

@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self, final
+from typing import TYPE_CHECKING, ClassVar, Self, final
 
 import torch
 from torch import Tensor
@@ -31,17 +31,6 @@ PARTS = ("noise", "disagreement", "distance")
 """Those of a prediction's standard deviation: their squares add up to its square."""
 Variances = tuple[Tensor, Tensor, Tensor]
 """The squares of ``PARTS``."""
-
-
-class Beyond(NamedTuple):
-    """Probability beyond a bound, and ∫ (y − c) f and ∫ (y − c)² f over it.
-
-    **Shape**: that of the distribution.
-    """
-
-    mass: Floats
-    first: Floats
-    second: Floats
 
 
 class Distribution(Batch):
@@ -161,13 +150,6 @@ class Distribution(Batch):
 
     def _closed_crps(self, value: Floats) -> Floats | None:
         """`crps` of another closed form; None where it has to be integrated."""
-        return None
-
-    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
-        """What lies below ``bound``, or above it, about ``center``; None without a closed form.
-
-        **Shape**: bound and center that of the distribution, or of its trailing axes.
-        """
         return None
 
     def as_normal(self) -> "Normal | None":

@@ -12,13 +12,12 @@ from torch import Tensor
 from accord._checks import check_probability
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_floats, to_tensors
-from accord.distributions.bounded import Clipped
 from accord.distributions.crps import crps_samples
 from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.numerical import quantile_rows
 from accord.distributions.reshaped import Reshaped
 from accord.distributions.smoothed import Smoothable
-from accord.distributions.wrapped import SameDensity
+from accord.distributions.wrapped import Clipped, SameDensity
 
 
 @final

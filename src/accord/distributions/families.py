@@ -36,7 +36,7 @@ from accord.distributions.batch import (
     torch_generator,
 )
 from accord.distributions.crps import BoxedGaussians, one_gaussian
-from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.numerical import (
     FAR_LEVELS,
     NEAR_LEVELS,
@@ -113,18 +113,6 @@ class LocationScale(Smoothable):
         z = (value - to_floats(self._location)) / scale
         score = self._family.crps(torch.from_numpy(z))
         return None if score is None else np.asarray(scale * score.numpy())
-
-    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
-        location, scale = to_floats(self._location), to_floats(self._scale)
-        sign = -1.0 if above else 1.0  # the upper tail is the mirror image of the lower one
-        moments = self._family.lower_moments(sign * (to_floats(bound) - location) / scale)
-        if moments is None:
-            return None
-        mass, first, second = moments
-        offset, first = location - to_floats(center), sign * scale * first
-        return Beyond(
-            mass, offset * mass + first, offset**2 * mass + 2 * offset * first + scale**2 * second
-        )
 
     def _tail_and_density(self, value: Tensor, sign: Tensor) -> tuple[Tensor, Tensor]:
         z = self._standard(value)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import Literal, Self, final, get_args
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -18,7 +17,7 @@ from accord.distributions.batch import (
     torch_generator,
 )
 from accord.distributions.crps import BoxedGaussians, of_members
-from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 
 Spread = Literal["disagreement", "noise"]
 
@@ -164,16 +163,6 @@ class Mixture(Distribution):
         if len(known) < len(groups):
             return None
         return of_members(known, to_floats(self._weights), self.shape)
-
-    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
-        groups = [group._beyond(bound, center, above=above) for group in self._groups]
-        known = [group for group in groups if group is not None]
-        if len(known) < len(groups):
-            return None
-        weights = to_floats(self._weights)
-        weights = weights.reshape(*weights.shape, *(1,) * (known[0].mass.ndim - weights.ndim))
-        columns = (np.concatenate(column) for column in zip(*known, strict=True))
-        return Beyond(*((weights * column).sum(axis=0) for column in columns))
 
     def _landmarks(self, *, far: bool) -> Tensor:
         """Those of every member."""

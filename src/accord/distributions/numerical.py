@@ -272,14 +272,12 @@ def shared_parts(variance: Tensor, parts: Variances) -> Variances:
     return variance - disagreement - distance, disagreement, distance
 
 
-def moments_by_quantiles(
-    dist: Distribution, function: Pointwise, parts_of: Distribution | None = None
-) -> tuple[Tensor, Variances]:
+def moments_by_quantiles(dist: Distribution, function: Pointwise) -> tuple[Tensor, Variances]:
     """`Distribution._moments_through` for any distribution.
 
-    The parts of the variance have the proportions of ``parts_of``, unless given its own.
+    The parts of the variance have the proportions of its own.
     """
     p, q, weights = score_levels(dist._reference.double())
     points = dist._quantiles(p, q).movedim(-1, 0)
     mean, variance = mean_and_variance(function(points), weights)
-    return mean, shared_parts(variance, (dist if parts_of is None else parts_of)._variances())
+    return mean, shared_parts(variance, dist._variances())

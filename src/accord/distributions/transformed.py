@@ -12,7 +12,7 @@ from torch import Tensor
 from accord._checks import check_positive
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, abridged, to_floats
-from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
+from accord.distributions.distribution import Distribution, Pointwise, Variances
 from accord.distributions.wrapped import Wrapped
 
 # A variance as a difference of moments loses digits like the square of the scale.
@@ -56,64 +56,24 @@ class Log:
         """log dy/dz."""
         return z.clamp(max=self._knot)
 
-    def normal_moments_beyond(
-        self, bound: Floats, location: Floats, scale: Floats, *, above: bool
-    ) -> tuple[Floats, Floats, Floats]:
-        """P, E[Y] and E[Y²] over Y below or above ``bound``, for a normal Z.
-
-        Those of e^Z below the knot, and of the tangent above it, for U = (Z − μ)/σ.
-        """
-        with np.errstate(divide="ignore"):
-            z = self.inverse(torch.as_tensor(bound)).numpy()
-        u, knot = (z - location) / scale, (self._knot - location) / scale
-        first, last = (u, np.inf) if above else (-np.inf, u)
-        curved = _log_normal_moments(
-            np.minimum(first, knot), np.minimum(last, knot), location, scale
-        )
-        if math.isinf(self._knot):
-            return curved
-        straight = _normal_moments(np.maximum(first, knot), np.maximum(last, knot))
-        # Y = e^knot (1 + Z − knot) = e^knot (start + σU)
-        top, start = self.straight_from, 1 - scale * knot
-        mass, line, square = straight
-        return (
-            curved[0] + mass,
-            curved[1] + top * (start * mass + scale * line),
-            curved[2] + top**2 * (start**2 * mass + 2 * start * scale * line + scale**2 * square),
-        )
-
-
-def _log_normal_moments(
-    low: Floats, high: Floats, location: Floats, scale: Floats
-) -> tuple[Floats, Floats, Floats]:
-    """P, E[e^Z] and E[e^{2Z}] over low ≤ U ≤ high, Z = location + scale · U."""
-    open_below = bool(np.all(low == -np.inf))
-
-    def moment(j: int) -> Floats:
-        # the exponents are added: one alone may overflow
-        exponent = j * location + 0.5 * j * j * scale**2
+    def normal_moments(self, location: Floats, scale: Floats) -> tuple[Floats, Floats]:
+        """E[Y] and E[Y²] for a normal Z = μ + σU: of e^Z below the knot, of the tangent above."""
+        knot = (self._knot - location) / scale
         with np.errstate(over="ignore", invalid="ignore"):
-            up_to_high = np.exp(exponent + special.log_ndtr(high - j * scale))
-            if open_below:
-                return np.asarray(up_to_high)
-            return np.asarray(up_to_high - np.exp(exponent + special.log_ndtr(low - j * scale)))
-
-    return _normal_mass(low, high), moment(1), moment(2)
-
-
-def _normal_mass(low: Floats, high: Floats) -> Floats:
-    """P(low ≤ U ≤ high) for a standard normal U, as a difference of the smaller tails."""
-    mirrored = low > 0
-    first, last = np.where(mirrored, -high, low), np.where(mirrored, -low, high)
-    return np.asarray(special.ndtr(last) - special.ndtr(first))
-
-
-def _normal_moments(low: Floats, high: Floats) -> tuple[Floats, Floats, Floats]:
-    """P, E[U] and E[U²] over low ≤ U ≤ high for a standard normal U."""
-    mass = _normal_mass(low, high)
-    ends = [np.where(np.isinf(end), 0.0, end) for end in (low, high)]
-    density = [np.exp(-(end**2) / 2) / math.sqrt(2 * math.pi) for end in (low, high)]
-    return mass, density[0] - density[1], mass + ends[0] * density[0] - ends[1] * density[1]
+            # the exponents are added: one alone may overflow
+            first, second = (
+                np.exp(j * location + 0.5 * j * j * scale**2 + special.log_ndtr(knot - j * scale))
+                for j in (1, 2)
+            )
+        if math.isinf(self._knot):
+            return first, second
+        # P, E[U] and E[U²] over U ≥ knot, where Y = e^knot (start + σU)
+        mass, line = special.ndtr(-knot), np.exp(-(knot**2) / 2) / math.sqrt(2 * math.pi)
+        square, top, start = mass + knot * line, self.straight_from, 1 - scale * knot
+        return (
+            first + top * (start * mass + scale * line),
+            second + top**2 * (start**2 * mass + 2 * start * scale * line + scale**2 * square),
+        )
 
 
 @final
@@ -180,10 +140,7 @@ class Transformed(Wrapped):
         location, scale = to_floats(normal._location), to_floats(normal._scale)
         if np.any(scale < _LEAST_SCALE):
             return None
-        nowhere = np.full_like(location, np.inf)
-        _, first, second = self._transform.normal_moments_beyond(
-            nowhere, location, scale, above=False
-        )
+        first, second = self._transform.normal_moments(location, scale)
         with np.errstate(over="ignore", invalid="ignore"):
             difference = second - first**2
         if not np.isfinite(difference).all():
@@ -202,22 +159,6 @@ class Transformed(Wrapped):
         return self._replace(
             _shift=shift + factor * self._shift, _stretch=factor * self._stretch, _known=None
         )
-
-    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
-        normal = self._base.as_normal()
-        if normal is None:
-            return None
-        stretch = to_floats(self._stretch)
-        origin = to_floats(self._shift)
-        mass, first, second = self._transform.normal_moments_beyond(
-            (to_floats(bound) - origin) / stretch,
-            to_floats(normal._location),
-            to_floats(normal._scale),
-            above=above,
-        )
-        first, second = stretch * first, stretch**2 * second
-        offset = origin - to_floats(center)
-        return Beyond(mass, offset * mass + first, offset**2 * mass + 2 * offset * first + second)
 
     def _landmarks(self, *, far: bool) -> Tensor:
         return self._forward(self._base._landmarks(far=far))

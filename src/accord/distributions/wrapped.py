@@ -1,6 +1,7 @@
-"""Distributions made of another one: what all take over, and the plainest.
+"""Distributions made of another one: what all take over, and the two plainest.
 
-`Decomposed` states the parts of its base's variance.
+`Decomposed` states the parts of its base's variance; `Clipped` puts what lies beyond a bound of the
+target onto it.
 """
 
 from typing import TYPE_CHECKING, Self, final
@@ -8,17 +9,17 @@ from typing import TYPE_CHECKING, Self, final
 import torch
 from torch import Tensor
 
-from accord._checks import check_non_negative, check_trailing
+from accord._checks import check_non_negative, check_ordered, check_trailing
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, abridged
 from accord.distributions.crps import BoxedGaussians
-from accord.distributions.distribution import Beyond, Distribution, Pointwise, Variances
-from accord.distributions.numerical import (
-    shared_parts,
-)
+from accord.distributions.distribution import Distribution, Pointwise, Variances
+from accord.distributions.numerical import moments_by_quantiles, shared_parts, spread_landmarks
 
 if TYPE_CHECKING:
     from accord.distributions.families import Normal
+
+_LEAST_LOG_MASS = -27.6  # a probability of 1e-12
 
 
 class Wrapped(Distribution):
@@ -197,9 +198,6 @@ class Decomposed(SameDensity):
             _distance=factor * self._distance,
         )
 
-    def _beyond(self, bound: Tensor, center: Tensor, *, above: bool) -> Beyond | None:
-        return self._base._beyond(bound, center, above=above)
-
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         quantile = self._base._quantile(p, q)
         return quantile, quantile
@@ -207,3 +205,124 @@ class Decomposed(SameDensity):
     def _describe(self) -> str:
         distance = f", distance={abridged(self._distance)}" if bool(self._distance.any()) else ""
         return f"{self._base!r}, disagreement={abridged(self._disagreement)}{distance}"
+
+
+@final
+class Clipped(Wrapped):
+    """The base with what lies beyond a bound put onto it: min(max(Y, lower), upper).
+
+    For targets many of which lie on a bound, as counts of 0 do: the probability there is what the
+    base has there and beyond, and quantiles are the base's, moved to the bound. The density is that
+    between the bounds, given that the value lies there, f(y)/P(lower ≤ Y ≤ upper); what lies on a
+    bound has none. Where the base has less than 1e-12 of its probability between the bounds, its
+    median is first moved to the nearest of them.
+
+    Mean and variance stay the base's own, the mean at a bound where it lies beyond: they are what
+    the base was fitted to, and to put onto 0 what lies below would raise every mean of counts near
+    it.
+
+    **Shape**: that of the base; bounds scalar or of its trailing shape, −inf or inf for none.
+
+    >>> from accord.distributions import Normal
+    >>> count = Clipped(Normal(mean=[0.0, 9.0], std=1.0), lower=0.0)
+    >>> count.cdf(0.0).round(3), count.quantile(0.4)
+    (array([0.5, 0. ]), array([0.       , 8.7466529]))
+    """
+
+    def __init__(
+        self, base: Distribution, lower: Values = -torch.inf, upper: Values = torch.inf
+    ) -> None:
+        self._base, self._numpy = base, base._numpy
+        low, high = base._convert("lower", lower), base._convert("upper", upper)
+        check_ordered("lower", low, "upper", high, strict=True)
+        for name, bound in (("lower", low), ("upper", high)):
+            check_trailing(name, bound, base.shape, owner="base")
+        self._lower, self._upper = low.expand(base.shape), high.expand(base.shape)
+
+    @property
+    def lower(self) -> Values:
+        """The lower bound per row."""
+        return self._answer(self._lower)
+
+    @property
+    def upper(self) -> Values:
+        """The upper bound per row."""
+        return self._answer(self._upper)
+
+    def _map(self, function: TensorMap, lead: int = 0) -> Self:
+        return self._replace(
+            _base=self._base._map(function, lead),
+            _lower=function(self._lower, lead),
+            _upper=function(self._upper, lead),
+        )
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        return self._replace(
+            _base=self._base._moved(shift, factor),
+            _lower=shift + factor * self._lower,
+            _upper=shift + factor * self._upper,
+        )
+
+    def _mean(self) -> Tensor:
+        return self._base._mean().clamp(self._lower, self._upper)
+
+    def _variances(self) -> Variances:
+        return self._base._variances()
+
+    def _tolerance_variance(self) -> Tensor:
+        return self._base._tolerance_variance()
+
+    def _moments_through(self, function: Pointwise) -> tuple[Tensor, Variances]:
+        return moments_by_quantiles(self, function)
+
+    def _landmarks(self, *, far: bool) -> Tensor:
+        return spread_landmarks(self, far=far).clamp(self._lower, self._upper)
+
+    def _log_prob(self, value: Tensor) -> Tensor:
+        base, log_mass = self._with_mass_inside()
+        inside = (value >= self._lower) & (value <= self._upper)
+        at = value.clamp(self._lower, self._upper)
+        return torch.where(inside, base._log_prob(at) - log_mass, -torch.inf)
+
+    def _with_mass_inside(self) -> tuple[Distribution, Tensor]:
+        """The base and log P(lower ≤ Y ≤ upper) of it, moved where that is next to nothing.
+
+        There it may be nothing at all, by which no density can be divided.
+        """
+        base, lower, upper = self._base, self._lower, self._upper
+        log_mass = base._log_between(lower, upper)
+        outside = log_mass < _LEAST_LOG_MASS
+        if not bool(outside.any()):
+            return base, log_mass
+        median = base._quantiles(*torch.full((2, 1), 0.5, dtype=torch.float64))[..., 0]
+        move = torch.where(outside, median.clamp(lower, upper) - median, 0.0).to(lower)
+        moved = base._moved(move, torch.ones_like(move))
+        return moved, moved._log_between(lower, upper)
+
+    def _log_tail(self, value: Tensor, sign: Tensor) -> Tensor:
+        reached = torch.where(sign > 0, value >= self._upper, value <= self._lower)
+        missed = torch.where(sign > 0, value < self._lower, value > self._upper)
+        between = self._base._log_tail(value, sign)
+        return torch.where(reached, 0.0, torch.where(missed, -torch.inf, between))
+
+    def _log_between(self, lower: Tensor, upper: Tensor) -> Tensor:
+        missed = (upper < self._lower) | (lower > self._upper)
+        low = torch.where(lower <= self._lower, -torch.inf, lower)
+        high = torch.where(upper >= self._upper, torch.inf, upper)
+        return torch.where(missed, -torch.inf, self._base._log_between(low, high))
+
+    def _log_within(self, center: Tensor, half_width: Tensor) -> Tensor:
+        low, high = center - half_width, center + half_width
+        whole = (low > self._lower) & (high < self._upper)
+        inside = self._base._log_within(center, half_width)
+        return torch.where(whole, inside, self._log_between(low, high))
+
+    def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
+        quantile = self._base._quantile(p, q).clamp(self._lower, self._upper)
+        return quantile, quantile
+
+    def _draw(self, n: int, rng: Generator) -> Tensor:
+        return self._base._draw(n, rng).clamp(self._lower, self._upper)
+
+    def _describe(self) -> str:
+        return f"{self._base!r}, lower={abridged(self._lower)}, upper={abridged(self._upper)}"

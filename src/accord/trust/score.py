@@ -12,7 +12,7 @@ from accord._types import Bools, Floats
 from accord.distributions import Distribution, MonotoneCurve, curve_through_scores, predictive_of
 from accord.trust.proximity import Proximity
 
-TrustKind = Literal["both", "distance", "epistemic"]
+TrustKind = Literal["distance", "epistemic", "both"]
 
 _MIN_ROWS = 10
 # A row that repeats a training row is at distance 0; its logarithm has to be a number.
@@ -29,12 +29,18 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
     rows, by its rank among them; ``"both"`` is their mean. The score is minus that: the higher, the
     more to be trusted.
 
+    The distance is the default, since it finds rows with unusual features best, on average: on
+    outlier splits of nine sets its AUROC is 0.935. Of both it is 0.925 with Deep Ensembles and
+    0.893 with a local tolerance, of the share alone 0.784 and 0.711
+    (``benchmarks/trust_auroc.py``). The share alone knows of rows that are near, and yet unknown.
+
     A row is called unusual if its score is lower than all but a share ``false_alarm_rate`` of the
     held-out rows'. By the rank argument of conformal prediction, a new row of their kind is called
     unusual with at most that probability, whatever the model.
 
     Args:
-        model: A fitted model with ``predict_dist``; not needed for ``kind="distance"``.
+        model: A fitted model with ``predict_dist``. For ``kind="distance"`` it is not needed; of a
+            pipeline, the distance is that of the features that its last step sees.
         kind: ``"distance"``, ``"epistemic"``, or ``"both"``.
         false_alarm_rate: Share of usual rows that may be called unusual.
         n_neighbors: k.
@@ -47,7 +53,7 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
     Example:
         >>> rng = np.random.default_rng(0)
         >>> X, held_out = rng.normal(size=(500, 2)), rng.normal(size=(200, 2))
-        >>> trust = TrustScore(kind="distance").fit(X, X_held_out=held_out)
+        >>> trust = TrustScore().fit(X, X_held_out=held_out)
         >>> trust.is_unusual([[0.0, 0.0], [4.0, 4.0]])
         array([False,  True])
         >>> trust.p_value([[0.0, 0.0], [4.0, 4.0]]).round(3)
@@ -58,7 +64,7 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
         self,
         model: Any = None,
         *,
-        kind: TrustKind = "both",
+        kind: TrustKind = "distance",
         false_alarm_rate: float = 0.05,
         n_neighbors: int = 5,
         random_state: int | np.random.RandomState | None = None,
@@ -124,7 +130,7 @@ class TrustScore(BaseEstimator):  # type: ignore[misc]
         if self.model is None:
             raise ValueError(
                 f"kind={self.kind!r} needs a fitted model, got None. "
-                "Pass TrustScore(model), or use kind='distance'."
+                f"Pass TrustScore(model, kind={self.kind!r}), or use kind='distance'."
             )
         if X_held_out is None:
             raise ValueError(
