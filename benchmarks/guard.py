@@ -12,14 +12,12 @@ of the package.
 
 import argparse
 import json
-import os
 import time
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 from catboost import CatBoostRegressor
 from scipy import stats
 from sklearn.linear_model import LinearRegression
@@ -27,31 +25,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import accord
-from accord.datasets import load
+from accord.paper.sets import DEVELOPMENT, table
 from accord.splits import outlier_split
 
 UCI = ("boston", "concrete", "energy", "kin8nm", "naval", "power", "protein", "wine", "yacht")
-DEVELOPMENT = (
-    "airfoil",
-    "autos",
-    "elevators",
-    "pumadyn32nm",
-    "servo",
-    "skillcraft",
-    "solar",
-    "tamielectric",
-)
 LEVEL = 0.9
-
-
-def rows_of(name: str) -> tuple[np.ndarray, np.ndarray]:
-    """Features and targets of one of the nine sets, or of a development set's numbers."""
-    path = Path(os.environ["ACCORD_DATA"]) / "development" / f"{name}.csv.gz"
-    if not path.exists():
-        data = load(name)
-        return np.asarray(data.X), np.asarray(data.y).ravel()
-    table = pd.get_dummies(pd.read_csv(path, header=None)).to_numpy(dtype=float)
-    return table[:, :-1], table[:, -1]
 
 
 def split_rows(x: np.ndarray, kind: str, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -95,7 +73,7 @@ METHODS: dict[str, Any] = {
 
 def measured(name: str, kind: str, seed: int, most: int) -> dict[str, Any]:
     """Every method on one split of one set."""
-    x, y = rows_of(name)
+    x, y = table(name)
     some = np.random.default_rng(0).permutation(len(y))[: 10 * most]
     x, y = x[some], y[some]
     random = np.random.default_rng(seed)

@@ -2,7 +2,8 @@
 
 Every peer is given features and targets in their own units, standardises both by its training rows
 and answers in the targets' units. Settings are those that the authors recommend; what boosts or
-trains by epochs stops early on an inner tenth of its training rows. One thread each.
+trains by epochs stops early on an inner tenth of its training rows. One thread each. NGBoost and
+CatBoost are those of ``accord compare``.
 """
 
 from abc import ABC, abstractmethod
@@ -12,7 +13,6 @@ from typing import Any, Protocol, Self
 
 import numpy as np
 from catboost import CatBoostRegressor
-from ngboost import NGBRegressor
 from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve
 from scipy.optimize import minimize
@@ -22,10 +22,10 @@ from sklearn.gaussian_process.kernels import RBF, ConstantKernel, WhiteKernel
 from sklearn.linear_model import BayesianRidge
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeRegressor
 
 from accord.distributions import Distribution, Normal
 from accord.estimators import DeepEnsembleRegressor
+from accord.workflows import method_named
 
 Floats = NDArray[np.float64]
 COVERAGES = (0.9, 0.95)
@@ -41,7 +41,40 @@ class Method(Protocol):
     def predict_interval(self, X: Floats, coverage: float) -> Floats: ...
 
 
-class GaussianPeer(ABC):
+class DensityPeer(ABC):
+    """What predicts a distribution per row has its mean and its central intervals."""
+
+    @abstractmethod
+    def fit(self, X: Floats, y: Floats) -> Self: ...
+
+    @abstractmethod
+    def predict_dist(self, X: Floats) -> Distribution: ...
+
+    def predict(self, X: Floats) -> Floats:
+        return np.asarray(self.predict_dist(X).mean)
+
+    def predict_interval(self, X: Floats, coverage: float) -> Floats:
+        return np.asarray(self.predict_dist(X).interval(coverage))
+
+
+class Compared(DensityPeer):
+    """A method of ``accord compare``, on at most so many rows if that is said."""
+
+    def __init__(self, name: str, seed: int, n_rows: int | None = None) -> None:
+        self.seed, self.n_rows = seed, n_rows
+        self.model = method_named(name).make(seed)
+
+    def fit(self, X: Floats, y: Floats) -> Self:
+        if self.n_rows is not None:
+            X, y = sampled(X, y, self.n_rows, self.seed)
+        self.model.fit(X, y)
+        return self
+
+    def predict_dist(self, X: Floats) -> Distribution:
+        return self.model.predict_dist(X)
+
+
+class GaussianPeer(DensityPeer):
     """Mean and standard deviation per row, learnt from standardised features and targets.
 
     **Shape**: X (N, d), y (N,); ``_moments`` gives two (N,), ``predict_interval`` (N, 2).
@@ -65,12 +98,6 @@ class GaussianPeer(ABC):
     def predict_dist(self, X: Floats) -> Distribution:
         mean, std = self._moments(self.scaler.transform(X))
         return Normal(self.mean + self.std * mean, self.std * std)
-
-    def predict(self, X: Floats) -> Floats:
-        return np.asarray(self.predict_dist(X).mean)
-
-    def predict_interval(self, X: Floats, coverage: float) -> Floats:
-        return np.asarray(self.predict_dist(X).interval(coverage))
 
 
 class GaussianProcess(GaussianPeer):
@@ -132,40 +159,6 @@ def negative_log_likelihood(theta: Floats, X: Floats, y: Floats) -> tuple[float,
     return -float(log_p), gradient
 
 
-class NGBoost(GaussianPeer):
-    """Natural-gradient boosting of a Gaussian, 500 rounds, on at most 10,000 rows."""
-
-    def _learn(self, X: Floats, y: Floats) -> None:
-        X, y = sampled(X, y, NGBOOST_ROWS, self.seed)
-        X, X_inner, y, y_inner = train_test_split(X, y, test_size=0.1, random_state=self.seed)
-        # NGBoost's own tree, seeded: equal splits are otherwise drawn from the global generator.
-        tree = DecisionTreeRegressor(max_depth=3, random_state=self.seed)
-        self.model = NGBRegressor(
-            Base=tree, n_estimators=500, verbose=False, random_state=self.seed
-        )
-        self.model.fit(X, y, X_inner, y_inner, early_stopping_rounds=50)
-
-    def _moments(self, X: Floats) -> tuple[Floats, Floats]:
-        # The best round is counted from 0, ``max_iter`` is a number of rounds.
-        dist = self.model.pred_dist(X, max_iter=self.model.best_val_loss_itr + 1)
-        return dist.loc, dist.scale
-
-
-class CatBoost(GaussianPeer):
-    """CatBoost's Gaussian likelihood, with ten virtual ensembles for what it does not know."""
-
-    def _learn(self, X: Floats, y: Floats) -> None:
-        self.model = boosted(
-            X, y, self.seed, loss_function="RMSEWithUncertainty", posterior_sampling=True
-        )
-
-    def _moments(self, X: Floats) -> tuple[Floats, Floats]:
-        mean, knowledge, data = self.model.virtual_ensembles_predict(
-            X, prediction_type="TotalUncertainty", virtual_ensembles_count=10
-        ).T
-        return mean, np.sqrt(knowledge + data)
-
-
 class Ridge(GaussianPeer):
     """Bayesian linear regression with both precisions learnt."""
 
@@ -187,9 +180,8 @@ class ConformalQuantiles:
         X, X_inner, y, y_inner = train_test_split(X, y, test_size=0.2, random_state=self.seed)
         self.mean, self.std = float(y.mean()), float(y.std())
         levels = sorted({0.5, *(side for c in COVERAGES for side in tails(c))})
-        loss = "MultiQuantile:alpha=" + ",".join(map(str, levels))
         self.levels = levels
-        self.model = boosted(X, (y - self.mean) / self.std, self.seed, loss_function=loss)
+        self.model = boosted(X, (y - self.mean) / self.std, levels, self.seed)
         self.margins = {c: self._margin(X_inner, y_inner, c) for c in COVERAGES}
         return self
 
@@ -271,16 +263,16 @@ def sampled(X: Floats, y: Floats, n_rows: int, seed: int) -> tuple[Floats, Float
     return X[rows], y[rows]
 
 
-def boosted(X: Floats, y: Floats, seed: int, **settings: Any) -> CatBoostRegressor:
-    """CatBoost of at most 1,000 rounds, cut at the round that is best on an inner tenth."""
+def boosted(X: Floats, y: Floats, levels: list[float], seed: int) -> CatBoostRegressor:
+    """CatBoost's quantiles, of at most 1,000 rounds, cut at the best round on an inner tenth."""
     X, X_inner, y, y_inner = train_test_split(X, y, test_size=0.1, random_state=seed)
     model = CatBoostRegressor(
+        loss_function="MultiQuantile:alpha=" + ",".join(map(str, levels)),
         iterations=1_000,
         random_seed=seed,
         thread_count=1,
         verbose=False,
         allow_writing_files=False,
-        **settings,
     )
     return model.fit(X, y, eval_set=(X_inner, y_inner), early_stopping_rounds=50)
 
@@ -293,10 +285,10 @@ def tails(coverage: float) -> tuple[float, float]:
 PEERS: dict[str, Callable[[int], Method]] = {
     "marginal": Marginal,
     "ridge": Ridge,
-    "catboost": CatBoost,
+    "catboost": partial(Compared, "catboost"),
     "quantiles": ConformalQuantiles,
     "mapie": CrossConformal,
     "ensembles": ensembles,
-    "ngboost": NGBoost,
+    "ngboost": partial(Compared, "ngboost", n_rows=NGBOOST_ROWS),
     "gp": GaussianProcess,
 }

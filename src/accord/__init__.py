@@ -6,183 +6,60 @@ and editors see them as what they are.
 
 from typing import TYPE_CHECKING
 
-from accord._lazy import loader
+from accord._lazy import lazy_names
 
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from accord import (
-        agreement,
-        calibration,
-        datasets,
-        distributions,
-        estimators,
-        losses,
-        metrics,
-        plots,
-        splits,
-        validation,
-    )
-    from accord.agreement import (
-        AllWithin,
-        AtLeast,
-        AtMost,
-        EachOutput,
-        Exact,
-        Inside,
-        NormWithin,
-        Within,
-        WithinRelative,
-        probability_of_agreement,
-    )
-    from accord.calibration import Recalibrated
-    from accord.distributions import (
-        Empirical,
-        Laplace,
-        Logistic,
-        Mixture,
-        MultivariateNormal,
-        Normal,
-        PredictiveModel,
-        Smoothed,
-        StudentT,
-        Uniform,
-    )
-    from accord.estimators import (
-        BVMRegressor,
-        DeepEnsembleRegressor,
-        EvidentialRegressor,
-        JointBVMRegressor,
-        MCDropoutRegressor,
-        ModuleRegressor,
-        MSEEnsembleRegressor,
-        PBPRegressor,
-    )
-    from accord.losses import AgreementLoss, BVMLoss, DatasetAgreementLoss, JointAgreementLoss
-    from accord.persistence import load
-    from accord.portfolio import PortfolioRegressor
-    from accord.tabular import GuardedRegressor, TableRegressor, guard
-    from accord.trust import TrustScore
-
-__all__ = [
-    "AgreementLoss",
-    "AllWithin",
-    "AtLeast",
-    "AtMost",
-    "BVMLoss",
-    "BVMRegressor",
-    "DatasetAgreementLoss",
-    "DeepEnsembleRegressor",
-    "EachOutput",
-    "Empirical",
-    "EvidentialRegressor",
-    "Exact",
-    "GuardedRegressor",
-    "Inside",
-    "JointAgreementLoss",
-    "JointBVMRegressor",
-    "Laplace",
-    "Logistic",
-    "MCDropoutRegressor",
-    "MSEEnsembleRegressor",
-    "Mixture",
-    "ModuleRegressor",
-    "MultivariateNormal",
-    "NormWithin",
-    "Normal",
-    "PBPRegressor",
-    "PortfolioRegressor",
-    "PredictiveModel",
-    "Recalibrated",
-    "Smoothed",
-    "StudentT",
-    "TableRegressor",
-    "TrustScore",
-    "Uniform",
-    "Within",
-    "WithinRelative",
-    "__version__",
-    "agreement",
-    "calibration",
-    "datasets",
-    "distributions",
-    "estimators",
-    "guard",
-    "load",
-    "losses",
-    "metrics",
-    "plots",
-    "probability_of_agreement",
-    "splits",
-    "validation",
-]
-
-_HOMES = {
-    # packages and modules
-    "": (
-        "agreement",
-        "calibration",
-        "datasets",
-        "distributions",
-        "estimators",
-        "losses",
-        "metrics",
-        "plots",
-        "splits",
-        "validation",
-    ),
-    # where each other name lives
-    "agreement": (
-        "AllWithin",
-        "AtLeast",
-        "AtMost",
-        "EachOutput",
-        "Exact",
-        "Inside",
-        "NormWithin",
-        "Within",
-        "WithinRelative",
-        "probability_of_agreement",
-    ),
-    "calibration": ("Recalibrated",),
-    "distributions": (
-        "Empirical",
-        "Laplace",
-        "Logistic",
-        "Mixture",
-        "MultivariateNormal",
-        "Normal",
-        "PredictiveModel",
-        "Smoothed",
-        "StudentT",
-        "Uniform",
-    ),
-    "estimators": (
-        "BVMRegressor",
-        "DeepEnsembleRegressor",
-        "EvidentialRegressor",
-        "JointBVMRegressor",
-        "MCDropoutRegressor",
-        "MSEEnsembleRegressor",
-        "ModuleRegressor",
-        "PBPRegressor",
-    ),
-    "losses": (
-        "AgreementLoss",
-        "BVMLoss",
-        "DatasetAgreementLoss",
-        "JointAgreementLoss",
-    ),
-    "persistence": ("load",),
-    "portfolio": ("PortfolioRegressor",),
-    "tabular": ("GuardedRegressor", "TableRegressor", "guard"),
-    "trust": ("TrustScore",),
-}
-
-# Hidden from type checkers, so that a misspelt name is an error to them too.
-if not TYPE_CHECKING:
-    __getattr__ = loader(__name__, _HOMES)
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    from accord import agreement as agreement
+    from accord import calibration as calibration
+    from accord import datasets as datasets
+    from accord import distributions as distributions
+    from accord import estimators as estimators
+    from accord import losses as losses
+    from accord import metrics as metrics
+    from accord import plots as plots
+    from accord import splits as splits
+    from accord import validation as validation
+    from accord.agreement import AllWithin as AllWithin
+    from accord.agreement import AtLeast as AtLeast
+    from accord.agreement import AtMost as AtMost
+    from accord.agreement import EachOutput as EachOutput
+    from accord.agreement import Exact as Exact
+    from accord.agreement import Inside as Inside
+    from accord.agreement import NormWithin as NormWithin
+    from accord.agreement import Within as Within
+    from accord.agreement import WithinRelative as WithinRelative
+    from accord.agreement import probability_of_agreement as probability_of_agreement
+    from accord.calibration import Recalibrated as Recalibrated
+    from accord.distributions import Empirical as Empirical
+    from accord.distributions import Laplace as Laplace
+    from accord.distributions import Logistic as Logistic
+    from accord.distributions import Mixture as Mixture
+    from accord.distributions import MultivariateNormal as MultivariateNormal
+    from accord.distributions import Normal as Normal
+    from accord.distributions import PredictiveModel as PredictiveModel
+    from accord.distributions import Smoothed as Smoothed
+    from accord.distributions import StudentT as StudentT
+    from accord.distributions import Uniform as Uniform
+    from accord.estimators import BVMRegressor as BVMRegressor
+    from accord.estimators import DeepEnsembleRegressor as DeepEnsembleRegressor
+    from accord.estimators import EvidentialRegressor as EvidentialRegressor
+    from accord.estimators import JointBVMRegressor as JointBVMRegressor
+    from accord.estimators import MCDropoutRegressor as MCDropoutRegressor
+    from accord.estimators import ModuleRegressor as ModuleRegressor
+    from accord.estimators import MSEEnsembleRegressor as MSEEnsembleRegressor
+    from accord.estimators import PBPRegressor as PBPRegressor
+    from accord.losses import AgreementLoss as AgreementLoss
+    from accord.losses import BVMLoss as BVMLoss
+    from accord.losses import DatasetAgreementLoss as DatasetAgreementLoss
+    from accord.losses import JointAgreementLoss as JointAgreementLoss
+    from accord.persistence import load as load
+    from accord.portfolio import PortfolioRegressor as PortfolioRegressor
+    from accord.tabular import GuardedRegressor as GuardedRegressor
+    from accord.tabular import TableRegressor as TableRegressor
+    from accord.tabular import guard as guard
+    from accord.trust import TrustScore as TrustScore
+else:  # so that a misspelt name is an error to type checkers, too
+    __getattr__, __dir__, __all__ = lazy_names(__name__)
+    __all__ += ["__version__"]

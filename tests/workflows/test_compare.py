@@ -1,5 +1,6 @@
 """All methods on the same rows."""
 
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,18 @@ def test_peers_that_are_not_installed_are_named(
     assert "Not installed: CatBoost." in result.conclusion()
     with pytest.raises(OptionError, match=r"got 'catboost'. Run: pip install catboost"):
         compare_methods(houses, target="price", methods=["catboost"])
+
+
+def test_peers_that_cannot_be_imported_are_reported(
+    houses: pd.DataFrame, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("accord.workflows.methods.find_spec", lambda name: name)
+    monkeypatch.setitem(sys.modules, "catboost", None)  # its import is an error
+    result = compare_methods(
+        houses, target="price", n_splits=1, methods=["MSE ensemble", "CatBoost"]
+    )
+    assert result.failures["CatBoost"].startswith("ModuleNotFoundError: import of catboost")
+    assert {score.method for score in result.scores} == {"MSE ensemble"}
 
 
 @pytest.fixture(scope="module")

@@ -1,7 +1,10 @@
 """Methods by name: what each trains, which options it has, and what is refused."""
 
+import sys
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -105,3 +108,56 @@ def test_the_report_says_what_was_trained(printed: FitResult) -> None:
     assert "What was tried" not in page
     assert "BVMRegressor(" in page
     assert "Nothing was calibrated" in page
+
+
+class Rounds:
+    """In place of NGBoost's regressor: keeps what it is given, and is best after four rounds."""
+
+    best_val_loss_itr = 3
+
+    def __init__(self, **settings: Any) -> None:
+        self.settings = settings
+
+    def fit(self, *rows: np.ndarray, early_stopping_rounds: int) -> None:
+        self.rows, self.patience = rows, early_stopping_rounds
+
+    def pred_dist(self, X: np.ndarray, max_iter: int) -> SimpleNamespace:
+        self.asked, self.rounds = X, max_iter
+        return SimpleNamespace(loc=np.zeros(len(X)), scale=np.ones(len(X)))
+
+
+def test_boosting_stops_early_on_a_tenth_of_its_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ngboost", SimpleNamespace(NGBRegressor=Rounds))
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(1e6, 10.0, (20, 2)), rng.normal(300.0, 5.0, 20)
+    made: Any = method_named("ngboost").make(0)
+    dist = made.fit(X, y).predict_dist(X)
+    model = made.model
+    X_learnt, y_learnt, X_inner, y_inner = model.rows
+    assert (len(X_learnt), len(y_learnt), len(X_inner), len(y_inner)) == (18, 18, 2, 2)
+    # all rows are there, standardised, once
+    targets = sorted([*y_learnt, *y_inner])
+    assert targets == pytest.approx(sorted((y - y.mean()) / y.std()), abs=1e-12)
+    features = np.concatenate([X_learnt, X_inner])
+    assert features.mean(axis=0) == pytest.approx(np.zeros(2), abs=1e-9)
+    assert features.std(axis=0) == pytest.approx(np.ones(2))
+    assert (model.patience, model.rounds) == (50, 4)
+    # what is foreseen as standard is the targets' own mean and deviation
+    assert np.asarray(dist.mean) == pytest.approx(np.full(20, y.mean()))
+    assert np.asarray(dist.std) == pytest.approx(np.full(20, y.std()))
+
+
+@pytest.mark.parametrize("name", ["ngboost", "catboost"])
+@pytest.mark.parametrize("n_rows", [5, 20, 60])
+def test_boosting_of_few_rows_does_not_depend_on_units(name: str, n_rows: int) -> None:
+    pytest.importorskip(name)
+    rng = np.random.default_rng(n_rows)
+    X, y = rng.normal(size=(n_rows, 3)), rng.normal(size=n_rows)  # nothing can be learnt
+    unit = 2.0**20  # which rounds nothing
+    plain, other = (
+        method_named(name).make(1).fit(X, targets).predict_dist(X) for targets in (y, unit * y)
+    )
+    assert np.asarray(other.mean) == pytest.approx(unit * np.asarray(plain.mean))
+    assert np.asarray(other.std) == pytest.approx(unit * np.asarray(plain.std))
+    if n_rows == 60:  # without early stopping the training rows are known by heart
+        assert np.median(np.asarray(plain.std)) > 0.3

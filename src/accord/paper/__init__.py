@@ -7,62 +7,28 @@ makes it (:func:`accord._code.code_digest`), and not on that of pages.
 
 from typing import TYPE_CHECKING
 
-from accord._lazy import loader
+from accord._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from accord.paper.claims import RULE, JudgedClaim
-    from accord.paper.page import BEYOND, claim_grid, claim_groups, group_sentences
-    from accord.paper.reproduction import (
-        OWN_STUDIES,
-        STUDIES,
-        Reproduction,
-        StudyCost,
-        lay_out,
-        reproduce,
-        study_named,
-    )
-    from accord.paper.results import MeanOverSplits, standard_errors_apart
-    from accord.paper.study import Departure, Figure, Study, published
-    from accord.paper.tables import ResultTable
-
-_HOMES = {
-    "claims": ("RULE", "JudgedClaim"),
-    "page": ("BEYOND", "claim_grid", "claim_groups", "group_sentences"),
-    "reproduction": (
-        "OWN_STUDIES",
-        "STUDIES",
-        "Reproduction",
-        "StudyCost",
-        "lay_out",
-        "reproduce",
-        "study_named",
-    ),
-    "results": ("MeanOverSplits", "standard_errors_apart"),
-    "study": ("Departure", "Figure", "Study", "published"),
-    "tables": ("ResultTable",),
-}
-
-__all__ = [
-    "BEYOND",
-    "OWN_STUDIES",
-    "RULE",
-    "STUDIES",
-    "Departure",
-    "Figure",
-    "JudgedClaim",
-    "MeanOverSplits",
-    "Reproduction",
-    "ResultTable",
-    "Study",
-    "StudyCost",
-    "claim_grid",
-    "claim_groups",
-    "group_sentences",
-    "lay_out",
-    "published",
-    "reproduce",
-    "standard_errors_apart",
-    "study_named",
-]
-
-__getattr__ = loader(__name__, _HOMES)
+    from accord.paper.claims import RULE as RULE
+    from accord.paper.claims import JudgedClaim as JudgedClaim
+    from accord.paper.page import BEYOND as BEYOND
+    from accord.paper.page import claim_grid as claim_grid
+    from accord.paper.page import claim_groups as claim_groups
+    from accord.paper.page import group_sentences as group_sentences
+    from accord.paper.reproduction import OWN_STUDIES as OWN_STUDIES
+    from accord.paper.reproduction import STUDIES as STUDIES
+    from accord.paper.reproduction import Reproduction as Reproduction
+    from accord.paper.reproduction import StudyCost as StudyCost
+    from accord.paper.reproduction import lay_out as lay_out
+    from accord.paper.reproduction import reproduce as reproduce
+    from accord.paper.reproduction import study_named as study_named
+    from accord.paper.results import MeanOverSplits as MeanOverSplits
+    from accord.paper.results import standard_errors_apart as standard_errors_apart
+    from accord.paper.study import Departure as Departure
+    from accord.paper.study import Figure as Figure
+    from accord.paper.study import Study as Study
+    from accord.paper.study import published as published
+    from accord.paper.tables import ResultTable as ResultTable
+else:  # so that a misspelt name is an error to type checkers, too
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

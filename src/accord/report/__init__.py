@@ -5,32 +5,14 @@ Each is loaded on first use, with the workflow that it reports on and no other.
 
 from typing import TYPE_CHECKING
 
-from accord._lazy import loader
+from accord._lazy import lazy_names
 
 if TYPE_CHECKING:
-    from accord.report.compare import compare_report
-    from accord.report.evaluate import evaluate_report
-    from accord.report.fit import fit_report
-    from accord.report.monitor import monitor_report
-    from accord.report.reproduce import reproduction_report
-    from accord.report.validate import validate_report
-
-_HOMES = {
-    "compare": ("compare_report",),
-    "evaluate": ("evaluate_report",),
-    "fit": ("fit_report",),
-    "monitor": ("monitor_report",),
-    "reproduce": ("reproduction_report",),
-    "validate": ("validate_report",),
-}
-
-__all__ = [
-    "compare_report",
-    "evaluate_report",
-    "fit_report",
-    "monitor_report",
-    "reproduction_report",
-    "validate_report",
-]
-
-__getattr__ = loader(__name__, _HOMES)
+    from accord.report.compare import compare_report as compare_report
+    from accord.report.evaluate import evaluate_report as evaluate_report
+    from accord.report.fit import fit_report as fit_report
+    from accord.report.monitor import monitor_report as monitor_report
+    from accord.report.reproduce import reproduction_report as reproduction_report
+    from accord.report.validate import validate_report as validate_report
+else:  # so that a misspelt name is an error to type checkers, too
+    __getattr__, __dir__, __all__ = lazy_names(__name__)

@@ -3,12 +3,16 @@
 To add one, write an entry of ``METHODS``: a name, how it is trained, how it is made from a seed.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any, Protocol, Self, final
 
 import numpy as np
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeRegressor
 
 from accord._files import OptionError
 from accord._types import Floats
@@ -29,6 +33,10 @@ from accord.tabular import TableRegressor
 
 # A method that states no uncertainty at all would have no likelihood.
 _SMALLEST_SHARE = 1e-6
+# Boosting holds out so much of its rows, and stops after so many rounds that are no better on them.
+_INNER_SHARE, _PATIENCE = 0.1, 50
+# Members of CatBoost's virtual ensemble, its own number.
+_VIRTUAL = 10
 _OF_NETWORKS = ("hidden", "epochs")
 _OF_BVM = ("tolerance", "rule", "predictive", "family", *_OF_NETWORKS)
 
@@ -66,53 +74,86 @@ class Method:
         return self.package is None or find_spec(self.package) is not None
 
 
+class _Boosting(ABC):
+    """Boosted trees behind this library's interface, cut at the round that is best on inner rows.
+
+    They see standardised features and targets: CatBoost begins with a variance of 1, whatever the
+    targets' units, and rounds features to 32 bits.
+    """
+
+    def __init__(self, seed: int) -> None:
+        self.seed = seed
+
+    @abstractmethod
+    def _learn(self, X: Floats, X_inner: Floats, y: Floats, y_inner: Floats) -> None: ...
+
+    @abstractmethod
+    def _standard(self, X: Floats) -> Distribution:
+        """What is predicted of standardised targets."""
+
+    def fit(self, X: Floats, y: Floats) -> Self:
+        self._scaler = StandardScaler().fit(X)
+        self._center, self._scale = float(np.mean(y)), float(np.std(y)) or 1.0
+        features, targets = self._scaler.transform(X), (y - self._center) / self._scale
+        parts = train_test_split(features, targets, test_size=_INNER_SHARE, random_state=self.seed)
+        self._learn(*parts)
+        return self
+
+    def predict_dist(self, X: Floats) -> Distribution:
+        return self._standard(self._scaler.transform(X)).moved(self._center, self._scale)
+
+
 @final
-class NGBoost:
-    """NGBoost with its own settings, behind this library's interface."""
+class NGBoost(_Boosting):
+    """NGBoost's normal distributions, after at most its own 500 rounds."""
 
     def __init__(self, seed: int) -> None:
         from ngboost import NGBRegressor
 
-        self.model = NGBRegressor(random_state=seed, verbose=False)
+        super().__init__(seed)
+        # its own tree, seeded: equal splits are otherwise drawn from the global generator
+        tree = DecisionTreeRegressor(max_depth=3, random_state=seed)
+        self.model = NGBRegressor(Base=tree, random_state=seed, verbose=False)
 
-    def fit(self, X: Floats, y: Floats) -> Self:
-        self._scale = float(np.std(y))
-        self.model.fit(X, y)
-        return self
+    def _learn(self, X: Floats, X_inner: Floats, y: Floats, y_inner: Floats) -> None:
+        self.model.fit(X, y, X_inner, y_inner, early_stopping_rounds=_PATIENCE)
 
-    def predict_dist(self, X: Floats) -> Distribution:
-        found = self.model.pred_dist(X)
-        return Normal(found.loc, np.maximum(found.scale, _SMALLEST_SHARE * self._scale))
+    def _standard(self, X: Floats) -> Distribution:
+        # the best round is counted from 0, ``max_iter`` is a number of rounds
+        found = self.model.pred_dist(X, max_iter=self.model.best_val_loss_itr + 1)
+        return Normal(found.loc, np.maximum(found.scale, _SMALLEST_SHARE))
 
 
 @final
-class CatBoost:
-    """CatBoost's RMSEWithUncertainty and its virtual ensemble, behind this library's interface."""
+class CatBoost(_Boosting):
+    """CatBoost's RMSEWithUncertainty and its virtual ensemble, after at most its own 1,000 rounds.
+
+    The virtual ensemble is made of parts of the trees, two for each of its members at least.
+    """
 
     def __init__(self, seed: int) -> None:
         from catboost import CatBoostRegressor
 
+        super().__init__(seed)
         self.model = CatBoostRegressor(
             loss_function="RMSEWithUncertainty",
             posterior_sampling=True,
+            best_model_min_trees=2 * _VIRTUAL,
             random_seed=seed,
             verbose=False,
             allow_writing_files=False,
             thread_count=1,
         )
 
-    def fit(self, X: Floats, y: Floats) -> Self:
-        self._scale = float(np.std(y))
-        self.model.fit(X, y)
-        return self
+    def _learn(self, X: Floats, X_inner: Floats, y: Floats, y_inner: Floats) -> None:
+        self.model.fit(X, y, eval_set=(X_inner, y_inner), early_stopping_rounds=_PATIENCE)
 
-    def predict_dist(self, X: Floats) -> Distribution:
+    def _standard(self, X: Floats) -> Distribution:
         found = self.model.virtual_ensembles_predict(
-            X, prediction_type="TotalUncertainty", virtual_ensembles_count=10, thread_count=1
+            X, prediction_type="TotalUncertainty", virtual_ensembles_count=_VIRTUAL, thread_count=1
         )
         mean, knowledge, noise = np.asarray(found, dtype=np.float64).T
-        floor = (_SMALLEST_SHARE * self._scale) ** 2
-        total = np.sqrt(np.maximum(knowledge + noise, floor))
+        total = np.sqrt(np.maximum(knowledge + noise, _SMALLEST_SHARE**2))
         return Decomposed(Normal(mean, total), np.sqrt(np.minimum(knowledge, total**2)))
 
 
@@ -174,13 +215,14 @@ METHODS = (
     ),
     Method(
         "NGBoost",
-        "natural gradient boosting, its own settings",
+        "natural gradient boosting, its own settings, stopped early on a tenth of its rows",
         NGBoost,
         package="ngboost",
     ),
     Method(
         "CatBoost",
-        "boosted trees, RMSEWithUncertainty, a virtual ensemble of ten",
+        "boosted trees, RMSEWithUncertainty, a virtual ensemble of ten, stopped early on a tenth "
+        "of its rows",
         CatBoost,
         package="catboost",
     ),
