@@ -427,6 +427,29 @@ def test_targets_whose_squares_are_no_floats_are_refused_with_their_row() -> Non
         quick().fit(x, y)
 
 
+def test_far_away_widths_do_not_grow_beyond_reason() -> None:
+    """A process whose deviation grows with the distance is not widened by many of these again."""
+    rng = np.random.default_rng(7)
+    x = rng.uniform(-1, 1, size=(300, 2))
+    y = np.sin(2 * x[:, 0]) * np.exp(x[:, 1]) + 1e-3 * rng.normal(size=300)
+    lower, upper = quick().fit(x, y).predict_interval([[3.0, 3.0], [3.0, -3.0], [1e3, 1e3]]).T
+    assert np.all(upper - lower > y.std())
+    assert np.all(upper - lower < 50 * y.std())
+
+
+def test_logarithms_of_targets_over_many_magnitudes() -> None:
+    """exp of what a curve of such a logarithm's variance is would be no float."""
+    rng = np.random.default_rng(1)
+    x = rng.standard_t(2, size=(200, 3))
+    z = np.clip(x, -20, 20)
+    logarithm = np.sin(2 * z[:, 0]) + z[:, 1] * np.tanh(z[:, 2]) + 0.2 * rng.normal(size=200)
+    model = quick().fit(x, np.exp(1.5 * logarithm))
+    assert any(entry.name.startswith("log") and entry.weight for entry in model.leaderboard_)
+    dist = model.predict_dist(np.array([[100.0, 100, 100], [-100, 100, -100], [0, 0, 0]]))
+    for figure in (dist.mean, dist.std, dist.distance, dist.quantile(0.95)):
+        assert np.isfinite(np.asarray(figure)).all()
+
+
 @pytest.mark.parametrize("target", [np.zeros(30), np.repeat([0.0, 1.0], 15)])
 def test_targets_of_one_or_two_values(target: NDArray[np.float64]) -> None:
     x = np.random.default_rng(0).normal(size=(30, 2))

@@ -33,6 +33,9 @@ _LEAST_GAIN = 0.002
 _COMMON_FACTOR = (math.log(0.5), math.log(2.0))
 # A local tolerance can double a logarithm's spread, not more: means would grow without bound.
 LARGEST_LOG_STD = 0.75
+# Of what was chosen, in scaled target units: that of a Gaussian process grows with the distance by
+# itself, and a multiple of it would grow beyond all reason.
+LARGEST_TOLERANCE = 4.0
 # What a variance is divided by at least.
 LEAST_VARIANCE = 1e-300
 
@@ -55,8 +58,9 @@ class Member:
 
 @dataclass(frozen=True)
 class LocalTolerance:
-    """τ = max(max(0, h − h₀) (τ₀ + κ s), b), a standard deviation (:mod:`accord.portfolio.local`).
+    """τ = max(min(max(0, h − h₀) (τ₀ + κ s), τ₁), b), a standard deviation.
 
+    :mod:`accord.portfolio.local` says why, and how it is chosen; τ₁ is ``LARGEST_TOLERANCE``.
     ``base`` is τ₀ in scaled target units, ``relative`` κ in units of the model's own deviation s,
     ``start`` h₀: 0 begins at the median distance of a training row, log 2 at their 95 % quantile.
     """
@@ -72,7 +76,7 @@ class LocalTolerance:
         """
         grown = (growth - self.start).clip(min=0.0)
         chosen = grown * (self.base * unit + self.relative * std)
-        return np.asarray(np.maximum(chosen, beyond * unit))
+        return np.asarray(np.maximum(np.minimum(chosen, LARGEST_TOLERANCE * unit), beyond * unit))
 
 
 @dataclass(frozen=True)
@@ -340,10 +344,11 @@ def _curves(
         curve: Distribution = Transformed(Normal(location, spread), scale.log)
         means = np.asarray(curve.mean).reshape(part.n_members, -1, n_rows)
         mean = (np.moveaxis(part.weight, 2, 1) * means).sum(axis=1)
-        # the variance of exp(Z) is proportional to expm1 of that of Z
+        # the variance of exp(Z) is proportional to expm1 of that of Z, which may be no float
         whole = np.square(spread)
         narrow = np.maximum(whole - np.square(scale.scale * local), 0.0)
-        share = 1 - np.expm1(narrow) / np.maximum(np.expm1(whole), LEAST_VARIANCE)
+        left = np.expm1(-narrow) / np.minimum(np.expm1(-whole), -LEAST_VARIANCE)
+        share = 1 - np.exp(narrow - whole) * left
         added = (flat[0] * share * np.asarray(curve.variance)).sum(axis=0) / member.weight
     else:
         df = calibration.df

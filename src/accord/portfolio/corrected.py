@@ -4,8 +4,9 @@ The process is sure of its means where rows are many and close, and takes the no
 everywhere. Its errors of single training rows, each predicted from the others, are a table of their
 own: networks learn from the features and the process's mean m of what e = (y − m) / s is drawn, s
 the process's deviation, and answer a new row by m + s e. Far from all rows s grows, whatever the
-networks say there. As they make up for what s lacks, it is of fewer rows than the mean: it takes
-the square of their number for each answer, where the mean takes the number.
+networks say there; the answer is at most as far out as any training target, and as unsure. As they
+make up for what s lacks, it is of fewer rows than the mean: it takes the square of their number for
+each answer, where the mean takes the number.
 """
 
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ import numpy as np
 
 from accord._types import Floats, Indices
 from accord.portfolio.components import Components
-from accord.portfolio.encoding import ScaledRows, trained_on
+from accord.portfolio.encoding import FARTHEST_TRAINED, ScaledRows, trained_on
 from accord.portfolio.gaussian_process import GaussianProcessModel
 from accord.portfolio.networks import NetworkModel
 from accord.portfolio.recipes import CorrectedRecipe
@@ -78,8 +79,9 @@ class CorrectedModel:
         answers = []
         for number, mean, std in zip(folds, means, deviations, strict=True):
             errors = self.errors_.components(_beside(x, mean), number)
-            mean = mean[:, None]
-            answers.append(Components(errors.weight, mean + std * errors.mean, std * errors.std))
+            mean, std = mean[:, None] + std * errors.mean, std * errors.std
+            mean = np.clip(mean, -FARTHEST_TRAINED, FARTHEST_TRAINED)
+            answers.append(Components(errors.weight, mean, np.minimum(std, FARTHEST_TRAINED)))
         return Components.stacked(answers)
 
 

@@ -171,7 +171,7 @@ Bounds = tuple[float | None, float | None]
 
 _TRIMMED_TARGETS = 0.01
 # Training targets are moved to at most so many deviations from the centre.
-_FARTHEST_TARGET = 15.0
+FARTHEST_TRAINED = 15.0
 # The largest target that a logarithm believes in, in deviations of the logarithms.
 _HIGHEST_LOG = 6.0
 # As long as at most this share, or one, of them lie farther out, they are taken for errors.
@@ -257,12 +257,12 @@ class ScaledRows:
 
 def trained_on(z: Floats) -> Floats:
     """Scaled targets as they are trained on: none farther out than many deviations."""
-    return np.clip(z, -_FARTHEST_TARGET, _FARTHEST_TARGET)
+    return np.clip(z, -FARTHEST_TRAINED, FARTHEST_TRAINED)
 
 
 def extreme(z: Floats) -> Bools:
     """Which targets lie so far out that they are trained on as if they were nearer."""
-    return np.abs(z) > _FARTHEST_TARGET
+    return np.abs(z) > FARTHEST_TRAINED
 
 
 def alone_far_out(z: Floats) -> Bools:

@@ -25,10 +25,16 @@ from accord.export import (
     state,
     states,
 )
-from accord.portfolio.blend import LARGEST_LOG_STD, LEAST_VARIANCE, LocalTolerance, Member
+from accord.portfolio.blend import (
+    LARGEST_LOG_STD,
+    LARGEST_TOLERANCE,
+    LEAST_VARIANCE,
+    LocalTolerance,
+    Member,
+)
 from accord.portfolio.boosting import BoostingModel, Trees
 from accord.portfolio.corrected import CorrectedModel
-from accord.portfolio.encoding import FARTHEST, FeatureEncoding
+from accord.portfolio.encoding import FARTHEST, FARTHEST_TRAINED, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess, GaussianProcessModel
 from accord.portfolio.judged import JudgedModel
 from accord.portfolio.local import (
@@ -120,7 +126,9 @@ def state_corrected(model: CorrectedModel, x: Value) -> Curves:
     deviations = _deviations(_covariances(model.narrow_, x))
     for fold, (mean, std) in enumerate(zip(means, deviations, strict=True)):
         errors = state_networks(model.errors_, joined([x, mean], 1), fold)
-        answers.append(replace(errors, mean=mean + std * errors.mean, std=std * errors.std))
+        mean = (mean + std * errors.mean).at_least(-FARTHEST_TRAINED).at_most(FARTHEST_TRAINED)
+        std = (std * errors.std).at_most(FARTHEST_TRAINED)
+        answers.append(replace(errors, mean=mean, std=std))
     n = len(answers)
     every = 0.0 * answers[0].mean  # weights of one curve are the same for all rows
     weight, mean, std = (
@@ -342,7 +350,7 @@ def _group(
         unit = target_scale / ((scale.center + scale.scale * center).exp() * scale.scale)
     above = (grown[0] - tolerance.start).at_least(0.0)
     chosen = above * (tolerance.base * unit + tolerance.relative * std)
-    local = chosen.at_least(grown[1] * unit)
+    local = chosen.at_most(LARGEST_TOLERANCE * unit).at_least(grown[1] * unit)
     curves = _with_stray(replace(curves, std=calibrated.sqrt()), member)
     mean = curves.mean
     if is_log:
@@ -361,8 +369,8 @@ def _group(
     if is_log:
         whole = group.scale.square()
         narrow = (whole - scale.scale**2 * widening).at_least(0.0)
-        left = (narrow.exp() - 1) / (whole.exp() - 1).at_least(LEAST_VARIANCE)
-        distance = curves.by_network((1 - left) * variance).mean(1)
+        left = (1 - (-narrow).exp()) / (1 - (-whole).exp()).at_least(LEAST_VARIANCE)
+        distance = curves.by_network((1 - (narrow - whole).exp() * left) * variance).mean(1)
     else:
         distance = calibration.variance_of_curve * scale.scale**2 * widening
     return _Blended(share, group, curves.by_network(means), distance)

@@ -4,12 +4,13 @@ g(x) grows with the distance to the training rows (:class:`accord.trust.Growth`)
 features that the models use: a column of noise must not make rows look unusual. Errors grow far
 more slowly than distances: with h = log(1 + g), the local tolerance is the standard deviation
 
-    τ(x) = max( max(0, h(x) − h₀) · (τ₀ + κ s(x)), b(x) ),
+    τ(x) = max( min( max(0, h(x) − h₀) · (τ₀ + κ s(x)), τ₁ ), b(x) ),
 
-s(x) being the model's own deviation. τ₀, κ and h₀ are chosen on parts that were held out because
-they are unlike the rest, by models that had seen none of them. b(x) is 0 up to the most unusual
-training row; beyond it nothing can be tested, and τ is at least b, which grows towards the targets'
-spread, whatever was chosen.
+s(x) being the model's own deviation, and τ₁ four spreads of the targets: a deviation that grows
+with the distance by itself (a Gaussian process's does) would be multiplied beyond all reason. τ₀, κ
+and h₀ are chosen on parts that were held out because they are unlike the rest, by models that had
+seen none of them. b(x) is 0 up to the most unusual training row; beyond it nothing can be tested,
+and τ is at least b, which grows towards the targets' spread, whatever was chosen.
 
 Features that say nothing, as those of a category that no training row had, or of a number that is
 missing where no training row lacked it, are no distance: a network or a tree answers such a row as
