@@ -470,6 +470,12 @@ def test_tables_that_cannot_be_held_out() -> None:
         quick().fit(x[:7], y[:7])
     with pytest.raises(ValueError, match="at least 2 groups"):
         quick().fit(x, y, groups=np.zeros(20))
+    message = "at least 8 rows with a measured target, got 7 beside 13 censored ones. Add"
+    lower = np.where(np.arange(20) < 7, np.nan, y - 0.1)
+    with pytest.raises(ValueError, match=message):
+        quick().fit(x, y, y_lower=lower, y_upper=lower + 0.2)
+    with pytest.raises(ValueError, match="got 0 beside 20 censored ones"):
+        quick().fit(x, y, y_lower=y - 0.1, y_upper=y + 0.1)
     with pytest.raises(ValueError, match="one target per row, got 2"):
         quick().fit(x, np.column_stack([y, y]))
 

@@ -59,6 +59,7 @@ class CountedRows:
             known = {name: values[places] for name, values in known.items()}
         _check_number(len(places), n)
         table = TrainingTable.of(x, targets[:, 0], weight, known)
+        _check_measured(table)
         check_contained(table.y, table.measured, bounds, rows=places)
         return CountedRows(table, places, n, groups, time)
 
@@ -97,4 +98,13 @@ def _check_number(n: int, n_given: int) -> None:
         raise ValueError(
             f"at least {_FEWEST_ROWS} rows are needed to hold some out, got n_samples = "
             f"{n}{counted}. Use BVMRegressor for fewer."
+        )
+
+
+def _check_measured(table: TrainingTable) -> None:
+    measured = int(table.measured.sum())
+    if measured < _FEWEST_ROWS:
+        raise ValueError(
+            f"training needs at least {_FEWEST_ROWS} rows with a measured target, got {measured} "
+            f"beside {len(table) - measured} censored ones. Add measured rows."
         )
