@@ -468,7 +468,7 @@ def test_tables_that_cannot_be_held_out() -> None:
     x, y = bent(20)
     with pytest.raises(ValueError, match="at least 8 rows are needed"):
         quick().fit(x[:7], y[:7])
-    with pytest.raises(ValueError, match="at least 2 groups"):
+    with pytest.raises(ValueError, match="at least 2 groups to hold some out, got 1"):
         quick().fit(x, y, groups=np.zeros(20))
     message = "at least 8 rows with a measured target, got 7 beside 13 censored ones. Add"
     lower = np.where(np.arange(20) < 7, np.nan, y - 0.1)
