@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 import accord
 from accord.portfolio import MoreRows, PortfolioRegressor, record_type
 from accord.portfolio.crossfit import Clock
-from accord.portfolio.recipes import GaussianProcessRecipe, NetworkRecipe, Recipe
+from accord.portfolio.recipes import (
+    CorrectedRecipe,
+    GaussianProcessRecipe,
+    NetworkRecipe,
+    Recipe,
+)
 from accord.tables import ShuffledRows
 
 Data = tuple[NDArray[np.float64], NDArray[np.float64]]
@@ -53,6 +58,16 @@ def blended(data: Data) -> PortfolioRegressor:
         return quick().fit(*data)
 
 
+@pytest.fixture(scope="module")
+def corrected() -> PortfolioRegressor:
+    """Networks that see, in float32, what a process says in float64."""
+    errors = NetworkRecipe("errors", "", hidden=(16,), components=2, steps=300, seeds=2, scaled=1)
+    recipe = CorrectedRecipe(GaussianProcessRecipe(kernels=1), errors)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [recipe])
+        return quick().fit(*bent(300))
+
+
 def answers(model: PortfolioRegressor, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Every figure of a prediction, one line per row."""
     dist = model.predict_dist(x)
@@ -65,7 +80,7 @@ def test_the_seed_decides_every_bit(model: PortfolioRegressor, data: Data) -> No
     np.testing.assert_array_equal(answers(again, data[0]), answers(model, data[0]))
 
 
-@pytest.mark.parametrize("which", ["model", "blended"])
+@pytest.mark.parametrize("which", ["model", "blended", "corrected"])
 def test_a_row_is_answered_alike_alone_and_among_others(
     which: str, request: pytest.FixtureRequest, data: Data
 ) -> None:
