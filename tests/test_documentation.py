@@ -56,6 +56,18 @@ def test_programs_run_and_print(name, tmp_path, monkeypatch, capsys) -> None:
     assert capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", [name for name in pages_with("pycon") if blocks(name, "python")])
+def test_pages_run_from_top_to_bottom(name: str, tmp_path, monkeypatch) -> None:
+    """Sessions and programs of a page are one, for a reader who types all of it."""
+    monkeypatch.chdir(tmp_path)
+    in_order = re.findall(r"^```(?:python|pycon)\n(.*?)^```", PAGES[name], flags=re.M | re.S)
+    session: dict[str, object] = {}
+    for block in in_order:
+        typed = [part.source for part in doctest.DocTestParser().get_examples(block)]
+        for source in typed or [block]:
+            exec(compile(source, name, "exec"), session)
+
+
 def test_the_first_commands_run(tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     commands = re.findall(r"^\$ accord (.*)$", PAGES["start/first.md"], flags=re.M)

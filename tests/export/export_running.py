@@ -21,7 +21,10 @@ def answers(path: Path, inputs: Mapping[str, np.ndarray]) -> Arrays:
 
 
 def difference(model: Any, rows: Any, path: Path, spread: float) -> tuple[float, Arrays]:
-    """The largest difference between Python and the exported file, in spreads of the target."""
+    """The largest difference between Python and the exported file, and what the file answers.
+
+    Its unit is the target's spread plus the row's own deviation, which is many spreads far away.
+    """
     model.export(path, levels=LEVELS)
     by_columns = hasattr(model, "export_inputs")
     found = answers(path, model.export_inputs(rows) if by_columns else {"X": rows})
@@ -29,6 +32,9 @@ def difference(model: Any, rows: Any, path: Path, spread: float) -> tuple[float,
     pairs = {"y_mean": dist.mean, "y_std": dist.std, "y_quantiles": dist.quantile(LEVELS)}
     parts = {f"y_{part}": getattr(dist, part) for part in ("noise", "disagreement", "distance")}
     pairs |= {name: values for name, values in parts.items() if name in found}
-    apart = [np.abs(found[name] - values) for name, values in pairs.items()]
+    unit = (spread + np.asarray(dist.std))[:, None]
+    apart = [
+        np.abs(found[name] - values).reshape(len(unit), -1) / unit for name, values in pairs.items()
+    ]
     # a difference that is not a number is a failure, too
-    return float(np.max([np.max(each) for each in apart])) / spread, found
+    return float(np.max([np.max(each) for each in apart])), found

@@ -1,5 +1,7 @@
 """What belongs together is held out together, and every row once."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ from accord.portfolio.folds import (
     Part,
     first_of,
     fold_count,
+    held_out_parts,
     random_parts,
     shifted_parts,
     thinned,
@@ -42,6 +45,20 @@ def test_groups_stay_together_in_folds_of_like_size(n_folds: int) -> None:
 def test_fewer_groups_than_folds() -> None:
     fold = folds_of(random_parts(np.repeat([7, 9], 30), 8, seed=0), 60)
     assert len(np.unique(fold)) == 2
+
+
+def test_one_group_cannot_be_held_out_and_is_counted() -> None:
+    """Nor can one of two, if no other has a target to learn from."""
+    x, y, measured = RNG.normal(size=(20, 1)), RNG.normal(size=20), np.ones(20, bool)
+    halves = np.repeat([0, 1], 10)
+    for known, together, got in (
+        (measured, {"groups": np.zeros(20)}, "2 groups to hold some out, got 1. Give other groups"),
+        (halves == 0, {"groups": halves}, "2 groups to hold some out, got 1"),
+        (measured, {"time": np.zeros(20)}, "2 stretches of time to hold some out, got 1. Give"),
+    ):
+        with pytest.raises(ValueError, match=re.escape(got)):
+            held_out_parts(x, y, known, **together, seed=0)
+    assert len(held_out_parts(x, y, measured, groups=halves, seed=0)) == 2
 
 
 def test_the_seed_decides() -> None:

@@ -8,9 +8,15 @@ import pytest
 from numpy.typing import NDArray
 
 import accord
-from accord.portfolio import PortfolioRegressor
+from accord.portfolio import MoreRows, PortfolioRegressor, record_type
 from accord.portfolio.crossfit import Clock
-from accord.portfolio.recipes import NetworkRecipe
+from accord.portfolio.recipes import (
+    CorrectedRecipe,
+    GaussianProcessRecipe,
+    NetworkRecipe,
+    Recipe,
+)
+from accord.tables import ShuffledRows
 
 Data = tuple[NDArray[np.float64], NDArray[np.float64]]
 
@@ -52,6 +58,16 @@ def blended(data: Data) -> PortfolioRegressor:
         return quick().fit(*data)
 
 
+@pytest.fixture(scope="module")
+def corrected() -> PortfolioRegressor:
+    """Networks that see, in float32, what a process says in float64."""
+    errors = NetworkRecipe("errors", "", hidden=(16,), components=2, steps=300, seeds=2, scaled=1)
+    recipe = CorrectedRecipe(GaussianProcessRecipe(kernels=1), errors)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [recipe])
+        return quick().fit(*bent(300))
+
+
 def answers(model: PortfolioRegressor, x: NDArray[np.float64]) -> NDArray[np.float64]:
     """Every figure of a prediction, one line per row."""
     dist = model.predict_dist(x)
@@ -64,7 +80,7 @@ def test_the_seed_decides_every_bit(model: PortfolioRegressor, data: Data) -> No
     np.testing.assert_array_equal(answers(again, data[0]), answers(model, data[0]))
 
 
-@pytest.mark.parametrize("which", ["model", "blended"])
+@pytest.mark.parametrize("which", ["model", "blended", "corrected"])
 def test_a_row_is_answered_alike_alone_and_among_others(
     which: str, request: pytest.FixtureRequest, data: Data
 ) -> None:
@@ -271,19 +287,73 @@ def test_out_of_fold_predictions_are_of_rows_not_seen(
     assert len(model.shifted_[0].rows) >= 8
 
 
-def test_rows_of_no_weight_hardly_matter() -> None:
-    x, y = bent(120)
-    wrong = np.arange(120) % 3 == 0
-    spoilt = np.where(wrong, 16 - y / 2, y)
-    new, truth = bent(500, seed=5)
-    error, width = {}, {}
-    for name, weight in (("all", np.ones(120)), ("right", np.where(wrong, 0.0, 1.0))):
-        model = quick().fit(x, spoilt, sample_weight=weight)
-        error[name] = np.sqrt(np.mean((model.predict(new) - truth) ** 2))
-        width[name] = np.median(np.diff(model.predict_interval(new, coverage=0.9)))
-    assert error["right"] < 0.6
-    assert error["right"] < 0.6 * error["all"]
-    assert width["right"] < 0.5 * width["all"]  # nor do intervals hold them
+@pytest.mark.parametrize(
+    ("recipe", "names"),
+    [
+        (GaussianProcessRecipe(kernels=1), ("groups", "y_tolerance")),
+        (NetworkRecipe("one", "", hidden=(8,), steps=100, seeds=1), ("time", "y_lower", "y_upper")),
+    ],
+    ids=["process", "network"],
+)
+def test_rows_of_weight_0_are_as_if_they_were_absent(
+    recipe: Recipe, names: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So is what holds them together and what is known of them; others keep their numbers."""
+    monkeypatch.setattr("accord.portfolio.crossfit.recipes_for", lambda *_, **__: [recipe])
+    x, y = bent(90)
+    random = np.random.default_rng(0)
+    kept = np.sort(random.permutation(90)[:60])
+    absent = np.setdiff1d(np.arange(90), kept)
+    known = {
+        "groups": random.integers(0, 12, 90),
+        "time": random.uniform(size=90),
+        "y_tolerance": random.uniform(0, 0.2, 90),
+        "y_lower": np.where(random.random(90) < 0.1, y - 0.5, np.nan),
+        "y_upper": np.full(90, np.nan),
+    }
+    plain = quick().fit(x[kept], y[kept], **{name: known[name][kept] for name in names})
+    x[absent], y[absent] = 7.0, 1e6
+    for name, other in zip(known, (99, 5.0, 50.0, -1e6, 1e6), strict=True):
+        known[name][absent] = other
+    weight = np.isin(np.arange(90), kept).astype(float)
+    among = quick().fit(x, y, sample_weight=weight, **{name: known[name] for name in names})
+    np.testing.assert_array_equal(answers(among, x), answers(plain, x))
+    assert among.rows_seen_ == 60
+    assert "30 rows of weight 0 are left out." in among.notes_
+    for attribute in ("judged_", "shifted_"):
+        for ours, theirs in zip(getattr(among, attribute), getattr(plain, attribute), strict=True):
+            np.testing.assert_array_equal(ours.rows, kept[theirs.rows])
+    neighbours = [model.explain_uncertainty(x[kept[:2]]).neighbors for model in (among, plain)]
+    np.testing.assert_array_equal(neighbours[0], kept[neighbours[1]])
+
+
+def test_rows_of_weight_0_do_not_count_as_rows() -> None:
+    x, y = bent(40)
+    few = np.arange(40) < 5
+    with pytest.raises(ValueError, match=r"at least 8 rows .* got n_samples = 5 with a positive"):
+        quick().fit(x, y, sample_weight=few)
+    y[2] = 50.0
+    model = quick(time_budget=1e-3, bounds=(None, 20)).fit(x, y, sample_weight=~few)
+    assert model.rows_seen_ == 35
+    y[30] = 50.0
+    with pytest.raises(ValueError, match="1 of 35 lie outside, the first in row 30: 50"):
+        model.fit(x, y, sample_weight=~few)
+
+
+def test_what_is_stated_of_rows_is_stated_of_each() -> None:
+    x, y = bent(40)
+    for name in ("groups", "time"):
+        message = rf"^{name} must have one value per row, \(40,\), got \(30,\)"
+        with pytest.raises(ValueError, match=message):
+            quick().fit(x, y, **{name: np.arange(30)})
+
+
+def test_more_rows_than_a_sample_need_a_sample_that_counts(tmp_path: Path) -> None:
+    """They name the rows of the sample that they are held out with by their places in it."""
+    x, y = bent(40)
+    rows = ShuffledRows(tmp_path, record_type(2, ()), 1)
+    with pytest.raises(ValueError, match=r"weights of a sample .* must be positive, got 3 of 0"):
+        quick().fit(x, y, sample_weight=np.arange(40) > 2, more=MoreRows(rows, 40))
 
 
 def test_deviations_and_intervals_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -413,8 +483,14 @@ def test_tables_that_cannot_be_held_out() -> None:
     x, y = bent(20)
     with pytest.raises(ValueError, match="at least 8 rows are needed"):
         quick().fit(x[:7], y[:7])
-    with pytest.raises(ValueError, match="at least 2 groups"):
+    with pytest.raises(ValueError, match="at least 2 groups to hold some out, got 1"):
         quick().fit(x, y, groups=np.zeros(20))
+    message = "at least 8 rows with a measured target, got 7 beside 13 censored ones. Add"
+    lower = np.where(np.arange(20) < 7, np.nan, y - 0.1)
+    with pytest.raises(ValueError, match=message):
+        quick().fit(x, y, y_lower=lower, y_upper=lower + 0.2)
+    with pytest.raises(ValueError, match="got 0 beside 20 censored ones"):
+        quick().fit(x, y, y_lower=y - 0.1, y_upper=y + 0.1)
     with pytest.raises(ValueError, match="one target per row, got 2"):
         quick().fit(x, np.column_stack([y, y]))
 

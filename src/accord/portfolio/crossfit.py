@@ -57,7 +57,7 @@ class TrainingTable:
 
     ``rounding`` is half the step of targets that come in steps, else 0; ``lower`` and ``upper`` are
     bounds of targets that are not known, equal where they are; ``absurd`` are rows that trimmed
-    recipes do not believe (:mod:`accord.portfolio.gross_errors`).
+    recipes do not believe (:mod:`accord.portfolio.gross_errors`). Weights are positive.
 
     **Shape**: x (N, d); all others (N,).
     """
@@ -87,11 +87,10 @@ class TrainingTable:
 
     @property
     def judging(self) -> Bools:
-        """Which rows say how good a prediction is: they count, and something is known; (N,)."""
-        counts = self.weight > 0
+        """Which rows say how good a prediction is: something is known of their targets; (N,)."""
         if self.lower is None or self.upper is None:
-            return counts
-        return counts & (np.isfinite(self.lower) | np.isfinite(self.upper))
+            return np.ones(len(self), bool)
+        return np.asarray(np.isfinite(self.lower) | np.isfinite(self.upper))
 
     @property
     def reached(self) -> Floats:

@@ -76,13 +76,16 @@ def held_out_parts(
         else:
             together = np.unique(np.asarray(groups), return_inverse=True)[1]
         parts = random_parts(together, n_folds, seed=seed)
-    parts = [part for part in parts if measured[part.train].any() and len(part.test)]
-    if len(parts) < 2:
+    taught = [part for part in parts if measured[part.train].any() and len(part.test)]
+    if len(taught) < 2:
+        # what is left without its only group with measured targets teaches nothing
+        n_groups = sum(measured[part.test].any() for part in parts)
+        kind, other = ("groups", "groups") if time is None else ("stretches of time", "times")
         raise ValueError(
-            f"the rows must form at least 2 groups to hold some out, got {len(parts)}. "
-            "Give other groups, or none."
+            f"the rows with a measured target must form at least 2 {kind} to hold some out, got "
+            f"{n_groups}. Give other {other}, or none."
         )
-    return thinned(parts, ASKED_ROWS, seed=seed)
+    return thinned(taught, ASKED_ROWS, seed=seed)
 
 
 def random_parts(together: NDArray[np.int64], n_folds: int, *, seed: int) -> list[Part]:

@@ -15,7 +15,7 @@ from accord._processes import one_thread
 from accord._progress import Progress
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
-from accord.estimators import DistributionalRegressor, target_knowledge
+from accord.estimators import DistributionalRegressor
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.crossfit import (
     Candidate,
@@ -26,13 +26,7 @@ from accord.portfolio.crossfit import (
     recipes_of,
     relevance,
 )
-from accord.portfolio.encoding import (
-    Bounds,
-    check_contained,
-    checked_bounds,
-    ends_of,
-    notes_on_targets,
-)
+from accord.portfolio.encoding import Bounds, checked_bounds, ends_of
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.gross_errors import notes_on_gross_errors, tried_trimmed
 from accord.portfolio.local import (
@@ -50,6 +44,7 @@ from accord.portfolio.local import (
     unlike_usual,
 )
 from accord.portfolio.recipes import EFFORTS, Effort
+from accord.portfolio.rows import CountedRows
 from accord.portfolio.screening import notes_on_screening, screened
 from accord.portfolio.streamed import MoreRows, worth_more
 from accord.portfolio.units import PortfolioUnits, pays_for_processes, rows_seen
@@ -59,7 +54,6 @@ from accord.work import Checkpoint, kept_in, local_workers
 if TYPE_CHECKING:
     from distributed import Client
 
-_FEWEST_ROWS = 8
 # Below this many rows, products of all models are small enough for one thread.
 _FEW_ROWS = 2_000
 # With fewer seconds than this, all of them go into the recipes.
@@ -159,8 +153,9 @@ class PortfolioRegressor(DistributionalRegressor):
 
         Args:
             X, y: Features and targets.
-            sample_weight: How much each row counts in training and in choosing models. Standard
-                deviations and intervals count every row once that has any weight.
+            sample_weight: How much each row counts in training and in choosing models. Rows with 0
+                are left out; standard deviations and intervals count every other row once. Gaussian
+                processes learn without weights.
             groups: Rows of one group are held out together.
             time: When each row was measured; stretches of time are held out together.
             y_tolerance: Half-width within which each target is known, in its units.
@@ -180,11 +175,27 @@ class PortfolioRegressor(DistributionalRegressor):
         **Shape**: X (N, d), y (N,), all others (N,); blanks (k,) each.
         """
         clock = Clock(self.time_budget, progress)
-        table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
+        counted = self._counted(
+            X,
+            y,
+            sample_weight,
+            groups=groups,
+            time=time,
+            tolerance=y_tolerance,
+            lower=y_lower,
+            upper=y_upper,
+        )
+        if more is not None:
+            counted.check_whole()
         seed = drawn_seeds(self.random_state, 1)[0]
-        self.notes_ = notes_on_targets(table.y, table.measured, table.rounding)
+        table, self.notes_ = counted.table, counted.notes
         parts = held_out_parts(
-            table.x, table.y, table.measured, groups=groups, time=time, seed=seed
+            table.x,
+            table.y,
+            table.measured,
+            groups=counted.groups,
+            time=counted.time,
+            seed=seed,
         )
         jobs = self.n_jobs if pays_for_processes(self.effort, len(table)) else None
         with (
@@ -207,23 +218,15 @@ class PortfolioRegressor(DistributionalRegressor):
                 self.notes_ += notes
             self.notes_ += notes_on_gross_errors(units.table, self.members_)
             changes = relevance(self.members_, table.x, table.y, seed=seed)
-            self._calibrate(units, predictions, changes)
+            self._calibrate(units, predictions, changes, counted.places)
             self.widening_ = self.widening_.with_blanks(
                 blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
             )
         clock.finish()
         return self
 
-    def _table(
-        self,
-        X: Any,
-        y: Any,
-        sample_weight: Any,
-        y_tolerance: Any,
-        y_lower: Any,
-        y_upper: Any,
-    ) -> TrainingTable:
-        """Checked training rows."""
+    def _counted(self, X: Any, y: Any, sample_weight: Any, **stated: Any) -> CountedRows:
+        """Checked rows, with what is stated of each."""
         check_choice("effort", self.effort, EFFORTS)
         if self.time_budget is not None:
             check_positive("time_budget", self.time_budget, remedy="Give seconds, or None.")
@@ -238,17 +241,8 @@ class PortfolioRegressor(DistributionalRegressor):
             raise ValueError(
                 f"y must be one target per row, got {targets.shape[1]}. Fit one model per target."
             )
-        target = targets[:, 0]
-        if len(target) < _FEWEST_ROWS:
-            raise ValueError(
-                f"at least {_FEWEST_ROWS} rows are needed to hold some out, got n_samples = "
-                f"{len(target)}. Use BVMRegressor for fewer."
-            )
         weight = _check_sample_weight(sample_weight, x, dtype=np.float64, ensure_non_negative=True)
-        known = target_knowledge(targets, tolerance=y_tolerance, lower=y_lower, upper=y_upper)
-        table = TrainingTable.of(x, target, weight, known)
-        check_contained(target, table.measured, self.bounds)
-        return table
+        return CountedRows.of(x, targets, weight, bounds=self.bounds, **stated)
 
     def _screened(
         self, table: TrainingTable, parts: Sequence[Part], seed: int, *, overwrite: bool
@@ -295,15 +289,18 @@ class PortfolioRegressor(DistributionalRegressor):
         return predictions
 
     def _calibrate(
-        self, units: PortfolioUnits, predictions: list[Prediction], changes: Floats
+        self, units: PortfolioUnits, predictions: list[Prediction], changes: Floats, places: Indices
     ) -> None:
         """Sets what widens predictions away from the data, and what held-out rows say of it.
 
-        ``changes`` says how much predictions change with each feature, (d,).
+        ``changes`` says how much predictions change with each feature, (d,); ``places`` where the
+        rows stand among those that were given, (N,).
         """
         table = units.table
         self.feature_weight_ = feature_weights(changes)
         growth = growth_of(table.x, table.y, self.feature_weight_)
+        neighbours = growth.proximity_
+        neighbours.reference_rows_ = places[neighbours.reference_rows_]
         rows, values = held_out_rows(table, units.parts), growth.leave_one_out()
         y, upper = table.targets(rows)
         usual = HeldOutEvidence(
@@ -326,14 +323,14 @@ class PortfolioRegressor(DistributionalRegressor):
                 unlike_usual(evidence.growth),
             )
 
-        def known(rows: Indices, places: Indices) -> Indices:
-            """Those of some places whose rows have a target to compare with."""
-            return places[table.measured[rows[places]]]
+        def known(rows: Indices, some: Indices) -> Indices:
+            """Those of some of the rows that have a target to compare with."""
+            return some[table.measured[rows[some]]]
 
-        def held_out(places: Indices, own: Indices) -> HeldOut:
-            measured = known(rows, places)
+        def held_out(some: Indices, own: Indices) -> HeldOut:
+            measured = known(rows, some)
             dist, value = ranked(usual[measured], own), values[rows[measured]]
-            return HeldOut(rows[measured], dist, value, growth.is_unusual(value))
+            return HeldOut(places[rows[measured]], dist, value, growth.is_unusual(value))
 
         self.held_out_ = held_out(np.arange(len(rows)), rows[:0])
         self.judged_ = tuple(
@@ -344,13 +341,13 @@ class PortfolioRegressor(DistributionalRegressor):
         self.shifted_ = tuple(
             # back from the logarithm of growth
             HeldOut(
-                own[places],
-                ranked(part[places], own),
-                np.expm1(part.growth[places]),
-                np.ones(len(places), bool),
+                places[own[some]],
+                ranked(part[some], own),
+                np.expm1(part.growth[some]),
+                np.ones(len(some), bool),
             )
             for own, part in shifted[:1]
-            if len(places := known(own, np.arange(len(own))))
+            if len(some := known(own, np.arange(len(own))))
         )
 
     def _predictions(self, x: Floats, fold: int | None = None) -> list[Prediction]:

@@ -122,7 +122,7 @@ class FoldedStream:
         for fold, part in enumerate(parts):
             self._outside[fold, :-1] = False
             self._outside[fold, part.train] = True
-        self._mean_weight = float(table.weight.mean()) or 1.0
+        self._mean_weight = float(table.weight.mean())
         z = scale.scaled(table.y)
         self._extremes_are_errors = bool((alone_far_out(z) == extreme(z)).all())
 
