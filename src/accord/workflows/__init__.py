@@ -19,10 +19,9 @@ if TYPE_CHECKING:
     )
     from accord.workflows.datasets import (
         DatasetsResult,
-        DemoResult,
         describe_datasets,
         export_dataset,
-        run_demo,
+        export_demo,
     )
     from accord.workflows.drift import ColumnDrift, Drift, measure_drift
     from accord.workflows.evaluate import EvaluateResult, evaluate_table
@@ -52,7 +51,7 @@ _HOMES = {
         "SplitKind",
         "compare_methods",
     ),
-    "datasets": ("DatasetsResult", "DemoResult", "describe_datasets", "export_dataset", "run_demo"),
+    "datasets": ("DatasetsResult", "describe_datasets", "export_dataset", "export_demo"),
     "evaluate": ("EvaluateResult", "evaluate_table"),
     "explain": ("FeatureEffect", "UnusualRow"),
     "export": ("ExportResult", "export_model"),
@@ -83,7 +82,6 @@ __all__ = [
     "ColumnDrift",
     "CompareResult",
     "DatasetsResult",
-    "DemoResult",
     "Drift",
     "EvaluateResult",
     "ExportResult",
@@ -110,6 +108,7 @@ __all__ = [
     "describe_datasets",
     "evaluate_table",
     "export_dataset",
+    "export_demo",
     "export_model",
     "fit_table",
     "load_model",
@@ -119,7 +118,6 @@ __all__ = [
     "predict_table",
     "prediction_columns",
     "reliability",
-    "run_demo",
     "table_model",
     "validate_predictions",
 ]
