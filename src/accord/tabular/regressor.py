@@ -16,7 +16,7 @@ from accord import persistence
 from accord._checks import check_count, check_probability
 from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats
-from accord.distributions import Distribution
+from accord.distributions import Distribution, PredictiveModel
 from accord.estimators import DistributionalRegressor, html_card
 from accord.portfolio import Bounds, Effort
 from accord.splits import row_hashes
@@ -46,7 +46,7 @@ from accord.tabular.engines import (
 )
 from accord.tabular.pictures import plot_table
 from accord.tabular.receipts import table_receipts
-from accord.tabular.rows import AnswersRows, Array, Rows, as_table, conformed, notes_on_splits
+from accord.tabular.rows import Array, Rows, as_table, conformed, notes_on_splits
 from accord.tabular.stream import SampledTable, all_rows
 from accord.trust import Receipts
 from accord.work import Checkpoint, kept_in
@@ -59,7 +59,7 @@ _READ, _READ_AGAIN, _TRAIN, _JUDGE = 2.0, 12.0, 94.0, 4.0
 
 
 @final
-class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TableRegressor(PredictiveModel, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor for tables as they are, whose intervals hold.
 
     It takes a data frame (or a CSV or Parquet file) with numbers, categories, dates and gaps;
