@@ -26,6 +26,7 @@ from accord.portfolio.crossfit import (
     recipes_of,
     relevance,
 )
+from accord.portfolio.encoded import EncodedTable
 from accord.portfolio.encoding import (
     Bounds,
     check_contained,
@@ -148,9 +149,6 @@ class PortfolioRegressor(DistributionalRegressor):
         y_tolerance: ArrayLike | None = None,
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
-        blanks: Sequence[Blank] = (),
-        more: MoreRows | None = None,
-        overwrite_X: bool = False,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
         client: "Client | None" = None,
@@ -158,7 +156,8 @@ class PortfolioRegressor(DistributionalRegressor):
         """Try the recipes, blend the best, and calibrate the blend.
 
         Args:
-            X, y: Features and targets.
+            X, y: Features and targets. :class:`accord.TableRegressor` gives the features as an
+                ``EncodedTable``, which says more about them.
             sample_weight: How much each row counts in training and in choosing models. Standard
                 deviations and intervals count every row once that has any weight.
             groups: Rows of one group are held out together.
@@ -166,21 +165,16 @@ class PortfolioRegressor(DistributionalRegressor):
             y_tolerance: Half-width within which each target is known, in its units.
             y_lower, y_upper: Bounds of targets that are only known to lie between them, NaN for no
                 bound; a target without any is known.
-            blanks: Features with the values that they have where nothing is known, such as those of
-                a category that no row has, or of a missing number: how much wider such rows must be
-                is learnt, where no or few rows are such.
-            more: All rows of a table of which these are a sample; networks of the blend are trained
-                further on them, and used if that makes held-out rows more likely.
-            overwrite_X: Whether X may be changed: where columns do not matter, that saves a copy.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
             client: A Dask client, whose workers train.
 
-        **Shape**: X (N, d), y (N,), all others (N,); blanks (k,) each.
+        **Shape**: X (N, d), y (N,), all others (N,).
         """
         clock = Clock(self.time_budget, progress)
-        table = self._table(X, y, sample_weight, y_tolerance, y_lower, y_upper)
+        given = X if isinstance(X, EncodedTable) else EncodedTable(X)
+        table = self._table(given.features, y, sample_weight, y_tolerance, y_lower, y_upper)
         seed = drawn_seeds(self.random_state, 1)[0]
         self.notes_ = notes_on_targets(table.y, table.measured, table.rounding)
         parts = held_out_parts(
@@ -192,16 +186,16 @@ class PortfolioRegressor(DistributionalRegressor):
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
-            lacking = rows_with(table.x, blanks)
-            table = self._screened(table, parts, seed, overwrite=overwrite_X)
+            lacking = rows_with(table.x, given.blanks)
+            table = self._screened(table, parts, seed, overwrite=given is X)
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
             )
-            candidates = self._try_recipes(units, more)
+            candidates = self._try_recipes(units, given.more)
             predictions = self._blend(units.table, parts, candidates)
             self.rows_seen_ = len(table)
-            if more is not None:
-                further = units.train_further(worth_more(candidates, self.leaderboard_), more)
+            if given.more is not None:
+                further = units.train_further(worth_more(candidates, self.leaderboard_), given.more)
                 predictions = self._blend(table, parts, [*candidates, *further.candidates])
                 self.rows_seen_, notes = rows_seen(self.members_, further, len(table))
                 self.notes_ += notes
@@ -209,7 +203,7 @@ class PortfolioRegressor(DistributionalRegressor):
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes)
             self.widening_ = self.widening_.with_blanks(
-                blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
+                given.blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
             )
         clock.finish()
         return self

@@ -18,7 +18,7 @@ from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats
 from accord.distributions import Distribution, PredictiveModel
 from accord.estimators import DistributionalRegressor, html_card
-from accord.portfolio import Bounds, Effort
+from accord.portfolio import Bounds, Effort, EncodedTable, MoreRows
 from accord.splits import row_hashes
 from accord.tables import (
     ConformedRows,
@@ -206,7 +206,7 @@ class TableRegressor(PredictiveModel, RegressorMixin, BaseEstimator):  # type: i
         reading, training, judging = parts(show, work)
         with kept_in(checkpoint) as kept, all_rows(sample, kept, reading) as (more, notes):
             training(0.0, "Training")
-            self._train(sample, training, checkpoint=kept, client=client, more=more)
+            self._train(sample, training, more, checkpoint=kept, client=client)
         judging(0.0, "Judging")
         self._judge(sample)
         self.notes_ = (
@@ -393,12 +393,15 @@ class TableRegressor(PredictiveModel, RegressorMixin, BaseEstimator):  # type: i
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
 
-    def _train(self, sample: SampledTable, progress: Progress, **for_portfolio: Any) -> None:
+    def _train(
+        self, sample: SampledTable, progress: Progress, more: MoreRows | None, **for_portfolio: Any
+    ) -> None:
         data = sample.data
-        # features are of no use to anybody afterwards
-        for_portfolio |= {"blanks": self.encoder_.blanks(), "overwrite_X": True}
+        features: Any = sample.features
+        if self.engine is None:  # features are of no use to anybody afterwards
+            features = EncodedTable(features, self.encoder_.blanks(), more)
         self.engine_ = make_engine(self.get_params(deep=False), self.bounds_).fit(
-            sample.features,
+            features,
             data.y,
             groups=sample.together,
             time=sample.moments,
