@@ -17,7 +17,7 @@ from click.testing import CliRunner, Result
 import accord
 from accord.cli import application
 from accord.cli.options import share
-from accord.workflows import DemoResult, FitResult, PredictResult
+from accord.workflows import FitResult, PredictResult
 
 QUICK = ["--effort", "quick"]
 Run = Callable[..., Result]
@@ -628,17 +628,19 @@ def test_compare_keeps_what_did_not_fail(
 
 
 def test_demo_says_how_to_go_on(
-    run: Run, fitted: FitResult, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run: Run, at_once: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where the command is in an environment of its own, which no shell finds."""
     predicted = PredictResult(tmp_path / "p.csv", 20, 0, (), (), 0.1)
-    made = DemoResult(tmp_path, fitted, predicted, tmp_path / "report.html", ())
-    monkeypatch.setattr("accord.workflows.run_demo", lambda *_, **__: made)
+    monkeypatch.setattr("accord.workflows.predict_table", lambda *_, **__: predicted)
     monkeypatch.setattr("sys.argv", [".venv/bin/accord"])
     monkeypatch.setattr("shutil.which", lambda _: None)
     assert ".venv/bin/accord fit table.csv --target COLUMN" in run("demo").stdout
     monkeypatch.setattr("shutil.which", lambda _: "/usr/bin/accord")
-    assert "With your own table: accord fit table.csv" in run("demo").stdout
+    assert "With your own table: accord fit table.csv" in run("demo", "--force").stdout
+    kept = run("demo")
+    assert kept.exit_code == 2
+    assert "patients.csv already exists" in one_sentence(kept)
 
 
 def test_datasets(run: Run, tmp_path: Path) -> None:

@@ -65,3 +65,13 @@ def test_skpro_wraps_it(data):
     dist = wrapped.predict_proba(frame)
     np.testing.assert_allclose(dist.mean().to_numpy()[:, 0], mean)
     np.testing.assert_allclose(dist.var().to_numpy()[:, 0], std**2)
+
+
+def test_a_polars_frame_is_answered_with_one() -> None:
+    polars = pytest.importorskip("polars")
+    frame = pd.DataFrame(np.random.default_rng(0).normal(size=(40, 2)), columns=["a", "b"])
+    other = polars.from_pandas(frame)
+    model = BVMRegressor(n_members=1, epochs=1, random_state=0).fit(other, frame["a"])
+    assert model.feature_names_in_.tolist() == ["a", "b"]
+    assert isinstance(model.predict_uncertainty(other), polars.DataFrame)
+    np.testing.assert_array_equal(model.predict_interval(other), model.predict_interval(frame))

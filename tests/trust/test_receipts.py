@@ -196,6 +196,20 @@ def test_the_parts_of_a_table_row_add_up(model: TableRegressor, houses: pd.DataF
     assert found.neighbors[:150, 0].tolist() == list(range(1, 151))
 
 
+def test_a_document_of_a_row_says_what_its_row_of_the_frame_says() -> None:
+    found = receipts(FAR, permutations=4)
+    document, row = found.to_json(1), found.to_frame().loc[1]
+    for name in ("mean", "std", "lower", "upper", "unlike", "narrow"):
+        assert document[name] == row[name]
+    for part in ("noise", "disagreement"):
+        assert document["shares"][part] == row[f"{part}_share"]
+        for column in found.names:
+            assert document[f"{part}_by_column"][column] == row[f"{part}_from_{column}"]
+            assert document[f"{part}_error"][column] == row[f"{part}_from_{column}_error"]
+    assert document["distance_by_column"] == {c: row[f"distance_from_{c}"] for c in found.names}
+    assert document["text"] == found.text(1)
+
+
 def test_words_say_what_is_unlike_the_training_rows(
     model: TableRegressor, houses: pd.DataFrame
 ) -> None:

@@ -12,11 +12,11 @@ JOBS = [
     workflows.compare_methods,
     workflows.evaluate_table,
     workflows.export_dataset,
+    workflows.export_demo,
     workflows.export_model,
     workflows.fit_table,
     workflows.monitor_table,
     workflows.predict_table,
-    workflows.run_demo,
     workflows.validate_predictions,
 ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from accord.cli import options, terminal
+from accord.cli.fit import write_fit
 
 
 @click.command(short_help="List the known datasets, or write one as a table.")
@@ -74,26 +75,36 @@ def demo(folder: Path, random_state: int, force: bool, quiet: bool, as_json: boo
     Example:
       accord demo --folder look
     """
-    from accord.report import fit_report
-    from accord.workflows import run_demo
+    folder.mkdir(parents=True, exist_ok=True)
+    known, new, predictions, model = (
+        folder / name
+        for name in ("patients.csv", "new-patients.csv", "predictions.csv", "model.accord")
+    )
+    report = folder / "report.html"
+    fitted = [model, *terminal.with_document(report)]
+    terminal.check_files([], [known, new, predictions, *fitted], force=force)
 
+    from accord.workflows import export_demo, fit_table, predict_table, table_model
+
+    target = export_demo(known, new, random_state=random_state, force=force)
     with terminal.progress(quiet=quiet) as progress:
-        result = run_demo(
-            folder,
-            random_state=random_state,
-            force=force,
-            write_report=fit_report,
-            progress=progress,
-        )
+        untrained = table_model(n_jobs=-1, random_state=random_state)
+        result = fit_table(untrained, known, target, progress=progress)
+    write_fit(result, fitted, inputs=[known], force=force)
+    predicted = predict_table(
+        result.model, new, output=predictions, id_column="patient", force=force
+    )
     if as_json:
-        terminal.print_json(result.to_json())
+        files = {"folder": str(folder), "report": str(report)}
+        found = {"fit": result.to_json(), "predictions": predicted.to_json()}
+        terminal.print_json({**files, **found})
         return
-    for step in result.steps:
-        terminal.say(f"  $ {step}")
-    terminal.notes(result.fit.notes, quiet=quiet)
-    terminal.print_verdict(result.fit.verdict)
-    terminal.say(f"Predicted {result.predictions.n_rows} new rows: {result.predictions.path}")
-    terminal.say(f"The report: {result.report.absolute()}", bold=True)
+    terminal.say(f"  $ accord fit {known} --target {target}")
+    terminal.say(f"  $ accord predict {model} {new} --id patient -o {predictions}")
+    terminal.notes(result.notes, quiet=quiet)
+    terminal.print_verdict(result.verdict)
+    terminal.say(f"Predicted {predicted.n_rows} new rows: {predictions}")
+    terminal.say(f"The report: {report.absolute()}", bold=True)
     terminal.say(f"With your own table: {_called()} fit table.csv --target COLUMN")
 
 

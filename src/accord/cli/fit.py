@@ -1,8 +1,9 @@
 """``accord fit``: from a table to a model file and a report."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -10,6 +11,9 @@ from click.core import ParameterSource
 from accord._processes import available, start_server
 from accord._wording import count
 from accord.cli import options, terminal
+
+if TYPE_CHECKING:
+    from accord.workflows import FitResult
 
 # Options that name a column of the table, beside its features.
 _COLUMNS = ("target", "sample_weight", "y_tolerance", "y_lower", "y_upper")
@@ -178,8 +182,6 @@ def fit(
     file = terminal.file_of(table, settings)
     terminal.check_roles(file, settings)
 
-    from accord._files import atomic_outputs
-    from accord.report import fit_report
     from accord.work import Checkpoint, connected
     from accord.workflows import fit_table, table_model
 
@@ -201,11 +203,7 @@ def fit(
         result = fit_table(
             model, file, progress=progress, checkpoint=kept, client=client, **columns
         )
-    page = "" if no_report else fit_report(result, model_file=output.name)
-    with atomic_outputs(wanted, inputs=[table], force=force) as parts:
-        result.model.save(parts[0])
-        if not no_report:
-            terminal.write_report(parts[1:], page, result.to_json())
+    write_fit(result, wanted, inputs=[table], force=force)
     if kept is not None:
         kept.clear()
     if as_json:
@@ -217,6 +215,20 @@ def fit(
     terminal.notes(notes, quiet=quiet)
     terminal.print_verdict(result.verdict)
     terminal.wrote(wanted)
+
+
+def write_fit(
+    result: "FitResult", paths: Sequence[Path], *, inputs: Sequence[Path], force: bool
+) -> None:
+    """Write a model and, where there are further paths, its report and the document of that."""
+    from accord._files import atomic_outputs
+    from accord.report import fit_report
+
+    with atomic_outputs(paths, inputs=inputs, force=force) as (model, *report):
+        result.model.save(model)
+        if report:
+            page = fit_report(result, model_file=paths[0].name)
+            terminal.write_report(report, page, result.to_json())
 
 
 def _start_early() -> None:

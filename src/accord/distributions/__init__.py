@@ -21,8 +21,8 @@ from accord.distributions.families import (
 from accord.distributions.joint import JointDistribution, MultivariateNormal
 from accord.distributions.joint_mixture import AgreedShape, JointMixture, JointSmoothed, log_volume
 from accord.distributions.mixture import Mixture
+from accord.distributions.model import PredictiveModel
 from accord.distributions.predictive import (
-    PredictiveModel,
     concatenated,
     predictive_of,
     uncertainty_of,

@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol, overload, runtime_checkable
+from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from accord._types import Floats
@@ -29,57 +27,6 @@ from accord.distributions.families import LocationScale, Normal, Uniform
 from accord.distributions.mixture import Mixture
 from accord.distributions.smoothed import Smoothed
 from accord.distributions.wrapped import Decomposed
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-@runtime_checkable
-class PredictiveModel(Protocol):
-    """What every fitted model of this library can do, whatever its class.
-
-    Ensembles, portfolios, recalibrated and guarded models and models of tables are all of this
-    kind. Each says more about its own methods.
-
-    **Shape**: N rows are answered with (N,), intervals with (N, 2), L quantiles with (N, L); of a
-    model of T targets with (N, T), (N, T, 2) and (N, T, L). A data frame is answered with a frame.
-    """
-
-    def predict_dist(self, X: Any) -> Distribution:
-        """The predictive distribution of each row: mean, std, pdf, cdf, quantile, sample, …"""
-
-    @overload
-    def predict(self, X: Any, return_std: Literal[False] = False) -> Floats: ...
-    @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
-    def predict(self, X: Any, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
-        """The mean of each row; with ``return_std`` also its standard deviation, with the noise."""
-
-    @overload
-    def predict_interval(self, X: pd.DataFrame, coverage: float = ...) -> pd.DataFrame: ...
-    @overload
-    def predict_interval(
-        self, X: NDArray[Any] | Sequence[Any], coverage: float = ...
-    ) -> Floats: ...
-    def predict_interval(self, X: Any, coverage: float = ...) -> pd.DataFrame | Floats:
-        """Intervals that hold the target with probability ``coverage``."""
-
-    @overload
-    def predict_quantiles(
-        self, X: pd.DataFrame, alpha: float | Sequence[float]
-    ) -> pd.DataFrame: ...
-    @overload
-    def predict_quantiles(
-        self, X: NDArray[Any] | Sequence[Any], alpha: float | Sequence[float]
-    ) -> Floats: ...
-    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> pd.DataFrame | Floats:
-        """Quantiles at the levels ``alpha``, each in (0, 1)."""
-
-    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
-        """The mean of each row and the parts of its uncertainty, as standard deviations."""
-
-    def save(self, path: str | Path) -> None:
-        """Write the model to one file that is safe to load (``accord.load``)."""
 
 
 def predictive_of(model: Any, X: Any) -> Distribution:

@@ -1,10 +1,10 @@
 """What every estimator here can do once it predicts a distribution per row."""
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, Self, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,7 @@ from accord._checks import check_target_size
 from accord._files import write_whole
 from accord._types import Floats
 from accord._wording import count, listed_plainly, number, percent, quoted
-from accord.distributions import Distribution, uncertainty_of
+from accord.distributions import Distribution, PredictiveModel
 from accord.plots import plot_model
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ _TABLE = "margin:.6em 0 0;border-collapse:collapse;font-size:.9em;color:inherit"
 _CELL = "text-align:left;padding:2px 18px 2px 0;background:none;border:0;color:inherit"
 
 
-class DistributionalRegressor(_Regressor, ABC):
+class DistributionalRegressor(PredictiveModel, _Regressor):
     """A regressor whose prediction for a row is a distribution; the rest follows from it.
 
     Concrete classes learn in ``fit`` and answer in ``_predictive``, for rows checked already.
@@ -73,7 +73,6 @@ class DistributionalRegressor(_Regressor, ABC):
     _html_repr = html_card
 
     n_features_in_: int
-    target_names_: list[str]
     single_output_: bool
 
     def _facts(self) -> dict[str, str]:
@@ -98,72 +97,6 @@ class DistributionalRegressor(_Regressor, ABC):
         **Shape**: (N,), or (N, T) if fitted on several outputs.
         """
         return self._predictive(self._checked(X))
-
-    @overload
-    def predict(self, X: Any, return_std: Literal[False] = False) -> Floats: ...
-
-    @overload
-    def predict(self, X: Any, return_std: Literal[True]) -> tuple[Floats, Floats]: ...
-
-    @overload
-    def predict(self, X: Any, return_std: bool) -> Floats | tuple[Floats, Floats]: ...
-
-    def predict(self, X: Any, return_std: bool = False) -> Floats | tuple[Floats, Floats]:
-        """Predictive mean, and with ``return_std`` the standard deviation, noise included.
-
-        On the CPU a row's answer depends on the rows predicted with it by at most 1e-12 of
-        |mean| + std; by at most 1e-6 for a portfolio, whose networks predict in float32, in
-        products of the same size whatever the batch.
-
-        **Shape**: (N,), or (N, T) if fitted on several outputs.
-        """
-        dist = self.predict_dist(X)
-        return (dist.mean, dist.std) if return_std else dist.mean
-
-    @overload
-    def predict_interval(self, X: pd.DataFrame, coverage: float = ...) -> pd.DataFrame: ...
-
-    @overload
-    def predict_interval(self, X: ArrayLike, coverage: float = ...) -> Floats: ...
-
-    def predict_interval(self, X: Any, coverage: float = 0.95) -> pd.DataFrame | Floats:
-        """Central intervals that hold the target with probability ``coverage``.
-
-        **Shape**: (N, 2), or (N, T, 2) if fitted on several outputs. A DataFrame gives a
-        DataFrame with its index.
-        """
-        bounds = np.asarray(self.predict_dist(X).interval(coverage))
-        return self._framed(X, bounds, ["lower", "upper"])
-
-    @overload
-    def predict_quantiles(
-        self, X: pd.DataFrame, alpha: float | Sequence[float]
-    ) -> pd.DataFrame: ...
-
-    @overload
-    def predict_quantiles(self, X: ArrayLike, alpha: float | Sequence[float]) -> Floats: ...
-
-    def predict_quantiles(self, X: Any, alpha: float | Sequence[float]) -> pd.DataFrame | Floats:
-        """Quantiles at the levels ``alpha``, each in (0, 1).
-
-        **Shape**: (N, len(alpha)), or (N, T, len(alpha)) if fitted on several outputs. A DataFrame
-        gives a DataFrame with its index.
-        """
-        levels = np.atleast_1d(np.asarray(alpha, dtype=float))
-        values = np.asarray(self.predict_dist(X).quantile(levels))
-        return self._framed(X, values, [f"{level:g}" for level in levels])
-
-    def predict_uncertainty(self, X: Any) -> pd.DataFrame:
-        """Where the uncertainty of each row comes from, as standard deviations.
-
-        Columns: ``mean``; ``noise`` in the data; ``disagreement`` between models, 0 for a single
-        one; ``distance`` from the training rows, 0 for a model that does not know it; ``total``,
-        the root of the sum of their squares. Of several outputs, these of each under its name.
-        """
-        parts = uncertainty_of(self.predict_dist(X))
-        values = np.stack(list(parts.values()), axis=-1)
-        rows = X if isinstance(X, pd.DataFrame) else pd.DataFrame(index=range(len(values)))
-        return pd.DataFrame(self._framed(rows, values, list(parts)))
 
     def log_score(self, X: Any, y: ArrayLike, sample_weight: ArrayLike | None = None) -> float:
         """Mean log-density of the targets under their predictions; higher is better."""
@@ -246,15 +179,6 @@ class DistributionalRegressor(_Regressor, ABC):
     def _shaped(self, values: Floats) -> Floats:
         """(…, N, T) as the user gave the targets: without the last axis for a single one."""
         return values[..., 0] if self.single_output_ else values
-
-    def _framed(self, X: Any, values: Floats, names: list[str]) -> pd.DataFrame | Floats:
-        """``values`` as a DataFrame if ``X`` is one: its index, a column per name and target."""
-        if not isinstance(X, pd.DataFrame):
-            return values
-        if self.single_output_:
-            return pd.DataFrame(values, index=X.index, columns=names)
-        columns = pd.MultiIndex.from_product([self.target_names_, names])
-        return pd.DataFrame(values.reshape(len(values), -1), index=X.index, columns=columns)
 
 
 def target_names(y: Any, n_targets: int) -> list[str]:

@@ -112,7 +112,6 @@ class NetworkEnsembleRegressor(TrainedRegressor, _Size):
     activation: Activation = "relu"
     dropout: float = 0.0
     warm_start: bool = False
-    memory_budget: int = 2 * 2**30
 
     parameters_: list[NDArray[Any]] = field(init=False)
 
@@ -146,9 +145,6 @@ class NetworkEnsembleRegressor(TrainedRegressor, _Size):
     def _continues(self) -> bool:
         """Whether this fit goes on from the last one's networks and scaling."""
         return bool(self.warm_start) and hasattr(self, "parameters_")
-
-    def _settings(self, **changes: Any) -> Settings:
-        return self._loop_settings(memory_budget=self.memory_budget, **changes)
 
     def _architecture(self, rows: Rows, n_outputs: int, **changes: Any) -> Architecture:
         options: dict[str, Any] = {

@@ -6,7 +6,6 @@ from functools import partial
 from typing import Any, NamedTuple, Self, final, get_args, overload
 
 import numpy as np
-import pandas as pd
 import torch
 from numpy.typing import ArrayLike
 from sklearn.utils import Tags
@@ -19,7 +18,7 @@ from accord._numerics import (
     log_normal_in_any,
     normal_probability,
 )
-from accord._types import Floats
+from accord._types import ArrowFrame, Floats, Frame
 from accord.agreement import (
     Agreeing,
     AllWithin,
@@ -223,15 +222,15 @@ class JointBVMRegressor(NetworkEnsembleRegressor, _Agreement):
         return self._joint(self._checked(X))
 
     @overload
-    def predict_box(self, X: pd.DataFrame, coverage: float = ...) -> pd.DataFrame: ...
+    def predict_box(self, X: Frame, coverage: float = 0.95) -> Frame: ...
 
     @overload
-    def predict_box(self, X: ArrayLike, coverage: float = ...) -> Floats: ...
+    def predict_box(self, X: Any, coverage: float = 0.95) -> Floats: ...
 
-    def predict_box(self, X: Any, coverage: float = 0.95) -> pd.DataFrame | Floats:
+    def predict_box(self, X: Any, coverage: float = 0.95) -> ArrowFrame | Floats:
         """Intervals that hold all targets of a row at once with probability ``coverage``.
 
-        **Shape**: (N, T, 2). A DataFrame gives a DataFrame with its index.
+        **Shape**: (N, T, 2). A frame gives a frame of its kind.
         """
         return self._framed(X, np.asarray(self.predict_joint(X).box(coverage)), ["lower", "upper"])
 

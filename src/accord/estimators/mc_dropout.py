@@ -68,7 +68,6 @@ class MCDropoutRegressor(NetworkEnsembleRegressor, _Dropout):
         dtype: Precision of the networks.
         verbose: 1 for a progress bar.
         activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
-        memory_budget: Bytes; larger stacks of networks are trained in slices.
         length_scale: l, of the weights' prior.
 
     Attributes:

@@ -121,7 +121,7 @@ class ModuleRegressor(AgreementRegressor, TrainedRegressor, StatedAgreement):
             [task],
             self._design,
             self._objective(candidate),
-            self._loop_settings(),
+            self._settings(),
             listener=listening(self.verbose, type(self).__name__),
         )
         self._keep(trained, y_scaling)

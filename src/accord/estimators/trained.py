@@ -89,8 +89,7 @@ _SETTINGS = """\
     verbose: 1 for a progress bar.
     activation: Of the hidden layers: ``"relu"``, ``"gelu"``, ``"silu"`` or ``"tanh"``.
     dropout: Share of hidden units dropped in training.
-    warm_start: Let ``fit`` go on from the networks of the last one.
-    memory_budget: Bytes; larger stacks of networks are trained in slices."""
+    warm_start: Let ``fit`` go on from the networks of the last one."""
 _RULE = """\
     rule: When a prediction agrees with its target, in place of a tolerance: a rule of
         :mod:`accord.agreement`, its words (``"within 0.5 or error inside 1.9 2.1"``) or a
@@ -167,7 +166,7 @@ class TrainedRegressor(DistributionalRegressor):
     def _target_scaling(self, y: Floats) -> Scaling:
         return _TARGET_SCALINGS[self.target_scaling](y)
 
-    def _loop_settings(self, **changes: Any) -> Settings:
+    def _settings(self, **changes: Any) -> Settings:
         options: dict[str, Any] = {
             "epochs": self.epochs,
             "batch_size": self.batch_size,

@@ -1,6 +1,7 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
+from accord.portfolio.encoded import EncodedTable
 from accord.portfolio.encoding import Bounds, check_contained, checked_bounds, ends_of
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts, time_parts
 from accord.portfolio.judged import JudgedModel
@@ -16,6 +17,7 @@ __all__ = [
     "Blanks",
     "Bounds",
     "Effort",
+    "EncodedTable",
     "HeldOut",
     "HeldOutRows",
     "JudgedModel",

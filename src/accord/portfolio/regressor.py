@@ -26,6 +26,7 @@ from accord.portfolio.crossfit import (
     recipes_of,
     relevance,
 )
+from accord.portfolio.encoded import EncodedTable
 from accord.portfolio.encoding import Bounds, checked_bounds, ends_of
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.gross_errors import notes_on_gross_errors, tried_trimmed
@@ -142,9 +143,6 @@ class PortfolioRegressor(DistributionalRegressor):
         y_tolerance: ArrayLike | None = None,
         y_lower: ArrayLike | None = None,
         y_upper: ArrayLike | None = None,
-        blanks: Sequence[Blank] = (),
-        more: MoreRows | None = None,
-        overwrite_X: bool = False,
         progress: Progress | None = None,
         checkpoint: str | Path | Checkpoint | None = None,
         client: "Client | None" = None,
@@ -152,7 +150,8 @@ class PortfolioRegressor(DistributionalRegressor):
         """Try the recipes, blend the best, and calibrate the blend.
 
         Args:
-            X, y: Features and targets.
+            X, y: Features and targets. :class:`accord.TableRegressor` gives the features as an
+                ``EncodedTable``, which says more about them.
             sample_weight: How much each row counts in training and in choosing models. Rows with 0
                 are left out; standard deviations and intervals count every other row once. Gaussian
                 processes learn without weights.
@@ -161,22 +160,17 @@ class PortfolioRegressor(DistributionalRegressor):
             y_tolerance: Half-width within which each target is known, in its units.
             y_lower, y_upper: Bounds of targets that are only known to lie between them, NaN for no
                 bound; a target without any is known.
-            blanks: Features with the values that they have where nothing is known, such as those of
-                a category that no row has, or of a missing number: how much wider such rows must be
-                is learnt, where no or few rows are such.
-            more: All rows of a table of which these are a sample; networks of the blend are trained
-                further on them, and used if that makes held-out rows more likely.
-            overwrite_X: Whether X may be changed: where columns do not matter, that saves a copy.
             progress: Called with the share of the work that is done.
             checkpoint: A folder for what is finished, from which the same call goes on after it
                 was stopped, at whatever moment; removed at the end.
             client: A Dask client, whose workers train.
 
-        **Shape**: X (N, d), y (N,), all others (N,); blanks (k,) each.
+        **Shape**: X (N, d), y (N,), all others (N,).
         """
         clock = Clock(self.time_budget, progress)
+        given = X if isinstance(X, EncodedTable) else EncodedTable(X)
         counted = self._counted(
-            X,
+            given.features,
             y,
             sample_weight,
             groups=groups,
@@ -185,7 +179,7 @@ class PortfolioRegressor(DistributionalRegressor):
             lower=y_lower,
             upper=y_upper,
         )
-        if more is not None:
+        if given.more is not None:
             counted.check_whole()
         seed = drawn_seeds(self.random_state, 1)[0]
         table, self.notes_ = counted.table, counted.notes
@@ -203,16 +197,16 @@ class PortfolioRegressor(DistributionalRegressor):
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
-            lacking = rows_with(table.x, blanks)
-            table = self._screened(table, parts, seed, overwrite=overwrite_X)
+            lacking = rows_with(table.x, given.blanks)
+            table = self._screened(table, parts, seed, overwrite=given is X)
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
             )
-            candidates = self._try_recipes(units, more)
+            candidates = self._try_recipes(units, given.more)
             predictions = self._blend(units.table, parts, candidates)
             self.rows_seen_ = len(table)
-            if more is not None:
-                further = units.train_further(worth_more(candidates, self.leaderboard_), more)
+            if given.more is not None:
+                further = units.train_further(worth_more(candidates, self.leaderboard_), given.more)
                 predictions = self._blend(table, parts, [*candidates, *further.candidates])
                 self.rows_seen_, notes = rows_seen(self.members_, further, len(table))
                 self.notes_ += notes
@@ -220,7 +214,7 @@ class PortfolioRegressor(DistributionalRegressor):
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes, counted.places)
             self.widening_ = self.widening_.with_blanks(
-                blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
+                given.blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
             )
         clock.finish()
         return self

@@ -25,7 +25,6 @@ from accord.tables.files import (
     read_table,
     refuse_unknown_suffix,
 )
-from accord.tables.frames import ArrowFrame
 from accord.tables.graph import TableInputs, described_inputs, input_arrays, state_unlike
 from accord.tables.roles import number_column, time_column
 from accord.tables.sampling import Records, ShuffledRows, part_count, sample_note
@@ -38,7 +37,6 @@ from accord.tables.training_data import (
 
 __all__ = [
     "ONE_HOT_CATEGORIES",
-    "ArrowFrame",
     "CellFormat",
     "CellKind",
     "Column",

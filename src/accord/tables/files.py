@@ -19,11 +19,12 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from accord._files import STANDARD_STREAM, OptionError
+from accord._types import ArrowFrame
 from accord._wording import listed, printable, quoted
 from accord.tables.cells import DecimalMark, guard_formulas
 from accord.tables.csv_files import TableStream, csv_dialect, csv_stream
 from accord.tables.detection import decimal_mark
-from accord.tables.frames import ArrowFrame, arrow_of
+from accord.tables.frames import arrow_of
 from accord.tables.sampling import sample_note, sampled
 from accord.tables.schema import TableError, check_names, reason
 

@@ -1,20 +1,14 @@
 """Frames of any library as Arrow tables."""
 
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from accord._types import ArrowFrame
 from accord._wording import quoted
 from accord.tables.schema import TableError, check_names
-
-
-@runtime_checkable
-class ArrowFrame(Protocol):
-    """A frame of any library that hands over its columns as Arrow data: polars, pyarrow, pandas."""
-
-    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
 
 
 def arrow_of(frame: pd.DataFrame | ArrowFrame) -> pa.Table:

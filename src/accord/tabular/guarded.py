@@ -16,21 +16,20 @@ from sklearn.utils.validation import check_is_fitted
 
 from accord import persistence
 from accord._checks import check_finite, check_probability
-from accord._types import Bools, Floats, Indices
+from accord._types import ArrowFrame, Bools, Floats, Indices
 from accord._wording import count
-from accord.distributions import Distribution
+from accord.distributions import Distribution, PredictiveModel
 from accord.plots import plot_model
 from accord.portfolio import Blank, HeldOutRows, Part, Residuals, fold_count, random_parts
 from accord.splits import groups_of_copies
 from accord.tables import (
-    ArrowFrame,
     Schema,
     TableEncoder,
     prepare_training,
 )
 from accord.tabular.card import TableProfile
 from accord.tabular.receipts import table_receipts
-from accord.tabular.rows import AnswersRows, Rows, array_of, conformed, named, with_roles
+from accord.tabular.rows import Rows, array_of, conformed, named, with_roles
 from accord.trust import Columns, Receipts
 
 _FEWEST_ROWS = 20
@@ -62,7 +61,7 @@ def guard(
 
 
 @final
-class GuardedRegressor(AnswersRows, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class GuardedRegressor(PredictiveModel, MetaEstimatorMixin, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor or pipeline of any kind, and what its errors on held-out rows say.
 
     A model that is not fitted is trained once per fold of the rows; its errors on the rows left out

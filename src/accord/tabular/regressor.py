@@ -16,9 +16,9 @@ from accord import persistence
 from accord._checks import check_count, check_probability
 from accord._progress import Progress, parts, shown
 from accord._types import Bools, Floats
-from accord.distributions import Distribution
+from accord.distributions import Distribution, PredictiveModel
 from accord.estimators import DistributionalRegressor, html_card
-from accord.portfolio import Bounds, Effort
+from accord.portfolio import Bounds, Effort, EncodedTable, MoreRows
 from accord.splits import row_hashes
 from accord.tables import (
     ConformedRows,
@@ -46,7 +46,7 @@ from accord.tabular.engines import (
 )
 from accord.tabular.pictures import plot_table
 from accord.tabular.receipts import table_receipts
-from accord.tabular.rows import AnswersRows, Array, Rows, as_table, conformed, notes_on_splits
+from accord.tabular.rows import Array, Rows, as_table, conformed, notes_on_splits
 from accord.tabular.stream import SampledTable, all_rows
 from accord.trust import Receipts
 from accord.work import Checkpoint, kept_in
@@ -59,7 +59,7 @@ _READ, _READ_AGAIN, _TRAIN, _JUDGE = 2.0, 12.0, 94.0, 4.0
 
 
 @final
-class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class TableRegressor(PredictiveModel, RegressorMixin, BaseEstimator):  # type: ignore[misc]
     """A regressor for tables as they are, whose intervals hold.
 
     It takes a data frame (or a CSV or Parquet file) with numbers, categories, dates and gaps;
@@ -206,7 +206,7 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
         reading, training, judging = parts(show, work)
         with kept_in(checkpoint) as kept, all_rows(sample, kept, reading) as (more, notes):
             training(0.0, "Training")
-            self._train(sample, training, checkpoint=kept, client=client, more=more)
+            self._train(sample, training, more, checkpoint=kept, client=client)
         judging(0.0, "Judging")
         self._judge(sample)
         self.notes_ = (
@@ -393,12 +393,15 @@ class TableRegressor(AnswersRows, RegressorMixin, BaseEstimator):  # type: ignor
             if isinstance(value, str):
                 raise TypeError(f"{name} must be a list of columns, got {value!r}. Use a list.")
 
-    def _train(self, sample: SampledTable, progress: Progress, **for_portfolio: Any) -> None:
+    def _train(
+        self, sample: SampledTable, progress: Progress, more: MoreRows | None, **for_portfolio: Any
+    ) -> None:
         data = sample.data
-        # features are of no use to anybody afterwards
-        for_portfolio |= {"blanks": self.encoder_.blanks(), "overwrite_X": True}
+        features: Any = sample.features
+        if self.engine is None:  # features are of no use to anybody afterwards
+            features = EncodedTable(features, self.encoder_.blanks(), more)
         self.engine_ = make_engine(self.get_params(deep=False), self.bounds_).fit(
-            sample.features,
+            features,
             data.y,
             groups=sample.together,
             time=sample.moments,

@@ -127,7 +127,6 @@ class Settings:
     dealt: bool = False
     device: str = "cpu"
     dtype: torch.dtype = torch.float32
-    memory_budget: int = 2 * 2**30
 
 
 @dataclass(frozen=True)

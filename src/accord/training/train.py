@@ -27,6 +27,8 @@ from accord.training.tasks import (
     Trained,
 )
 
+# A stack is no larger than this, unless a single task is.
+_STACK_BYTES = 2 * 2**30
 # A member whose loss or weights stop being finite is trained again, at most this often.
 _MAX_RESTARTS = 3
 _RESTART_FACTOR = 0.1
@@ -50,11 +52,11 @@ def train(
 ) -> list[Trained]:
     """Train all members of all tasks together; one result per task, in order.
 
-    Tasks with equally many steps per epoch share a stack, as far as ``settings.memory_budget``
-    allows; with ``settings.dealt`` all do, and the rows of shorter ones are dealt out evenly over
-    the steps of the longest. Members that diverge are started again with a tenth of the rate, and a
-    warning says how many. Ctrl-C during the last stack ends training after the running step, and
-    the members keep what they have learnt so far; earlier it is passed on.
+    Tasks with equally many steps per epoch share a stack, as far as memory should hold it; with
+    ``settings.dealt`` all do, and the rows of shorter ones are dealt out evenly over the steps of
+    the longest. Members that diverge are started again with a tenth of the rate, and a warning says
+    how many. Ctrl-C during the last stack ends training after the running step, and the members
+    keep what they have learnt so far; earlier it is passed on.
     """
     results: dict[int, Trained] = {}
     stacks = _stacks(tasks, design, settings)
@@ -158,7 +160,7 @@ def _stacks(tasks: Sequence[Task], design: Design, settings: Settings) -> list[l
         used = math.inf
         for number in numbers:
             size = _bytes(tasks[number], design, settings)
-            if used + size > settings.memory_budget:
+            if used + size > _STACK_BYTES:
                 stacks.append([])
                 used = 0.0
             stacks[-1].append(number)

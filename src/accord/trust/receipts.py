@@ -113,6 +113,18 @@ class Receipts:
         whole = sum(parts.values())
         return {name: part / np.where(whole > 0, whole, 1.0) for name, part in parts.items()}
 
+    @property
+    def _variance(self) -> Floats:
+        """What shares are of; 1 where there is no variance."""
+        variance = np.square(self.parts.std)
+        return np.where(variance > 0, variance, 1.0)
+
+    @property
+    def _attributed(self) -> dict[str, Attribution]:
+        """The parts that were split by column, other than distance, which always is."""
+        found = {"noise": self.by_noise, "disagreement": self.by_disagreement}
+        return {part: split for part, split in found.items() if split is not None}
+
     def to_frame(self, *, interval: bool = True) -> pd.DataFrame:
         """A row per row; shares are of the variance, ``distance_from_…`` adds up to their part.
 
@@ -123,19 +135,42 @@ class Receipts:
         if interval:
             columns |= dict(zip(("lower", "upper"), self.interval.T, strict=True))
         columns |= {f"{name}_share": share for name, share in self.shares.items()}
-        variance = np.square(self.parts.std)[:, None]
-        relative = np.where(variance > 0, variance, 1.0)
-        columns |= self._by_column("distance_from_{}", self.distance_by_column / relative)
-        for part, found in (("noise", self.by_noise), ("disagreement", self.by_disagreement)):
-            if found is not None:
-                columns |= self._by_column(part + "_from_{}", found.values / relative)
-                columns |= self._by_column(part + "_from_{}_error", found.error / relative)
+        whole = self._variance[:, None]
+        columns |= self._by_column("distance_from_{}", self.distance_by_column / whole)
+        for part, found in self._attributed.items():
+            columns |= self._by_column(part + "_from_{}", found.values / whole)
+            columns |= self._by_column(part + "_from_{}_error", found.error / whole)
         columns["nearest"] = [" ".join(map(str, rows)) for rows in self.neighbors.tolist()]
         columns |= {"unlike": list(self.unlike), "narrow": list(self.narrow)}
         return pd.DataFrame(columns, index=self.index)
 
     def _by_column(self, title: str, values: Floats) -> dict[str, Floats]:
         return {title.format(name): values[:, place] for place, name in enumerate(self.names)}
+
+    def to_json(self, row: int) -> dict[str, Any]:
+        """The receipt of one row, counted from 0, for machines; shares are of the variance."""
+        whole = self._variance[row]
+
+        def by_column(values: Floats) -> dict[str, float]:
+            return dict(zip(self.names, (values[row] / whole).tolist(), strict=True))
+
+        lower, upper = self.interval[row].tolist()
+        document: dict[str, Any] = {
+            "mean": self.mean[row],
+            "std": self.parts.std[row],
+            "lower": lower,
+            "upper": upper,
+            "shares": {name: share[row] for name, share in self.shares.items()},
+            "distance_by_column": by_column(self.distance_by_column),
+            "nearest": self.neighbors[row].tolist(),
+            "unlike": self.unlike[row],
+            "narrow": self.narrow[row],
+            "text": self.text(row),
+        }
+        for part, found in self._attributed.items():
+            document[f"{part}_by_column"] = by_column(found.values)
+            document[f"{part}_error"] = by_column(found.error)
+        return document
 
     def text(self, row: int) -> str:
         """The receipt of one row, counted from 0, in sentences."""
@@ -156,9 +191,8 @@ class Receipts:
             lines.append(self._distance_line(row))
         near = ", ".join(map(str, self.neighbors[row]))
         lines.append(f"Nearest training rows: {near}.")
-        for part, found in (("Noise", self.by_noise), ("Disagreement", self.by_disagreement)):
-            if found is not None:
-                lines.append(self._shapley_line(part, found, row))
+        for part, found in self._attributed.items():
+            lines.append(self._shapley_line(part.capitalize(), found, row))
         return "\n".join([*lines, f"What would narrow it most: {self.narrow[row]}."])
 
     def _distance_line(self, row: int) -> str:

@@ -16,10 +16,9 @@ if TYPE_CHECKING:
     from accord.workflows.compare import SplitKind as SplitKind
     from accord.workflows.compare import compare_methods as compare_methods
     from accord.workflows.datasets import DatasetsResult as DatasetsResult
-    from accord.workflows.datasets import DemoResult as DemoResult
     from accord.workflows.datasets import describe_datasets as describe_datasets
     from accord.workflows.datasets import export_dataset as export_dataset
-    from accord.workflows.datasets import run_demo as run_demo
+    from accord.workflows.datasets import export_demo as export_demo
     from accord.workflows.drift import ColumnDrift as ColumnDrift
     from accord.workflows.drift import Drift as Drift
     from accord.workflows.drift import measure_drift as measure_drift

@@ -1,25 +1,17 @@
-"""Data that the library knows: as a list, as tables, and every step on those that are built in."""
+"""Data that the library knows: as a list and as tables."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
-from accord._files import OptionError, atomic_output, atomic_outputs, check_outputs
-from accord._progress import Progress
-from accord._wording import json_text
+from accord._files import OptionError, atomic_output
 from accord.datasets import DatasetInfo, info, load, names
 from accord.tables import TableWriter, refuse_unknown_suffix
 
-if TYPE_CHECKING:
-    from accord.workflows.fit import FitResult
-    from accord.workflows.predict import PredictResult
-
-_DEMO_TARGET = "progression"
+# Patients of the demonstration that a model is asked about.
 _NEW_ROWS = 20
 
 
@@ -63,9 +55,35 @@ def export_dataset(name: str, path: str | Path, *, force: bool = False) -> int:
     path = refuse_unknown_suffix(path)
     data = load(_entry(name).name)
     columns = dict(zip(data.feature_names, data.X.T, strict=True)) | {data.target_name: data.y}
-    with atomic_output(path, force=force) as part, TableWriter(part) as writer:
-        writer.write(pa.table(columns))
+    _write(pa.table(columns), path, force=force)
     return len(data.y)
+
+
+def export_demo(
+    known: str | Path, new: str | Path, *, random_state: int = 0, force: bool = False
+) -> str:
+    """Write the diabetes study as people would have it, and return the name of its target.
+
+    Args:
+        known: The file of the patients to learn from, which are most.
+        new: The file of the others, each with a number and none with the target.
+        random_state: Which patients are new.
+        force: Replace files that exist.
+    """
+    data = load("diabetes")
+    frame = data.frame
+    order = np.random.default_rng(random_state).permutation(len(data.y))
+    later, earlier = np.sort(order[:_NEW_ROWS]), np.sort(order[_NEW_ROWS:])
+    asked = frame.iloc[later].drop(columns=data.target_name)
+    asked.insert(0, "patient", [f"P{number:03d}" for number in range(1, _NEW_ROWS + 1)])
+    for rows, path in ((frame.iloc[earlier], known), (asked, new)):
+        _write(pa.Table.from_pandas(rows, preserve_index=False), path, force=force)
+    return data.target_name
+
+
+def _write(table: pa.Table, path: str | Path, *, force: bool) -> None:
+    with atomic_output(path, force=force) as part, TableWriter(part) as writer:
+        writer.write(table)
 
 
 def _entry(name: str) -> DatasetInfo:
@@ -73,85 +91,3 @@ def _entry(name: str) -> DatasetInfo:
         return info(name)
     except ValueError as error:
         raise OptionError(str(error)) from error
-
-
-@dataclass(frozen=True)
-class DemoResult:
-    """What the demonstration did and where its files are."""
-
-    folder: Path
-    fit: "FitResult"
-    predictions: "PredictResult"
-    report: Path
-    steps: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "folder": str(self.folder),
-            "report": str(self.report),
-            "fit": self.fit.to_json(),
-            "predictions": self.predictions.to_json(),
-        }
-
-
-def run_demo(
-    folder: str | Path = "accord-demo",
-    *,
-    write_report: "Callable[[FitResult], str]",
-    random_state: int = 0,
-    force: bool = False,
-    progress: Progress | None = None,
-) -> DemoResult:
-    """Fit the diabetes study that comes with scikit-learn and predict patients kept back.
-
-    Args:
-        folder: Where tables, model, predictions and report are written.
-        write_report: Turns the result of the fit into a page.
-        random_state: The same number gives the same model.
-        force: Replace files that exist.
-        progress: Called with the share of the work that is done.
-    """
-    # what lists datasets does not wait for what trains
-    from accord.tabular import TableRegressor
-    from accord.workflows.fit import fit_table
-    from accord.workflows.predict import predict_table
-
-    folder = Path(folder)
-    folder.mkdir(parents=True, exist_ok=True)
-    train, new, predictions = (
-        folder / name for name in ("patients.csv", "new-patients.csv", "predictions.csv")
-    )
-    model, report, document = (
-        folder / name for name in ("model.accord", "report.html", "report.json")
-    )
-    check_outputs((train, new, predictions, model, report, document), force=force)
-    known, unknown = _tables(random_state)
-    for frame, path in ((known, train), (unknown, new)):
-        with atomic_output(path, force=force) as part, TableWriter(part) as writer:
-            writer.write(pa.Table.from_pandas(frame, preserve_index=False))
-    regressor = TableRegressor(random_state=random_state)
-    result = fit_table(regressor, train, _DEMO_TARGET, progress=progress)
-    page = write_report(result)
-    with atomic_outputs([model, report, document], force=force) as parts:
-        result.model.save(parts[0])
-        parts[1].write_text(page, encoding="utf-8")
-        parts[2].write_text(json_text(result.to_json()) + "\n", encoding="utf-8")
-    predicted = predict_table(
-        result.model, new, output=predictions, id_column="patient", force=force
-    )
-    steps = (
-        f"accord fit {train} --target {_DEMO_TARGET}",
-        f"accord predict {model} {new} --id patient -o {predictions}",
-    )
-    return DemoResult(folder, result, predicted, report, steps)
-
-
-def _tables(seed: int) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The study as people would write it down: most rows to learn from, some without an answer."""
-    data = load("diabetes")
-    frame = pd.DataFrame(np.asarray(data.X), columns=list(data.feature_names))
-    frame[_DEMO_TARGET] = np.asarray(data.y)
-    order = np.random.default_rng(seed).permutation(len(frame))
-    new = frame.iloc[np.sort(order[:_NEW_ROWS])].drop(columns=_DEMO_TARGET)
-    new.insert(0, "patient", [f"P{number:03d}" for number in range(1, _NEW_ROWS + 1)])
-    return frame.iloc[np.sort(order[_NEW_ROWS:])], new
