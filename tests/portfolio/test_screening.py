@@ -38,6 +38,28 @@ def test_noise_is_left_out_and_what_matters_is_not() -> None:
     assert found[2:5].count(False) >= 2  # one in 80 is kept by chance
 
 
+@pytest.mark.parametrize("noisy", ["above", "in the middle", "by an interaction"])
+def test_a_column_that_only_sets_the_noise_is_kept_above_a_thousand_rows(noisy: str) -> None:
+    """A line and a brief network explain little of the mean, and their errors hide the noise."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(1_200, 7))
+    a, b, c = x[:, :3].T
+    sign = {"above": c, "in the middle": 0.5 - abs(c), "by an interaction": a * c}[noisy]
+    noise = np.where(sign > 0, 0.25, 0.05)
+    found = matter(x, np.sin(4 * a) + b * x[:, 3] + noise * rng.normal(size=len(x)))
+    assert found[:4] == [True] * 4
+    assert found[4:].count(False) >= 2
+
+
+def test_a_column_that_only_sets_the_noise_is_kept_among_many() -> None:
+    """Among so many that no process is trained."""
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, size=(1_500, 70))
+    noise = np.where(x[:, 2] > 0, 0.25, 0.05)
+    y = np.sin(4 * x[:, 0]) + x[:, 1] + noise * rng.normal(size=len(x))
+    assert matter(x, y)[:3] == [True] * 3
+
+
 def test_nothing_is_left_out_where_everything_matters() -> None:
     x, _ = columns_and_target()
     assert all(matter(x[:, :3], x[:, 0] + np.square(x[:, 1]) - x[:, 1] * x[:, 2]))

@@ -27,16 +27,19 @@ from accord._types import Bools, Floats, Indices
 from accord.portfolio.components import bounded_below
 from accord.portfolio.crossfit import Candidate, TrainingTable, held_out_rows, try_recipe
 from accord.portfolio.folds import Part, at_most
-from accord.portfolio.recipes import GaussianProcessRecipe, NetworkRecipe, Recipe
+from accord.portfolio.recipes import BoostingRecipe, GaussianProcessRecipe, NetworkRecipe, Recipe
 from accord.training import DivergedError
 
 # Below so many rows a test finds little; more rows and columns are not needed or take long.
 _FEWEST_ROWS, _MOST_ROWS, _MOST_COLUMNS = 200, 4_000, 150
-_GAUSSIAN_PROCESS_ROWS, _GAUSSIAN_PROCESS_COLUMNS = 1_000, 60
-_NETWORKS = (
-    NetworkRecipe("line", "linear", hidden=(), steps=600, learning_rate=1e-2, seeds=1),
-    NetworkRecipe("screen", "two layers of 128, trained briefly", steps=400, seeds=1),
-)
+_GAUSSIAN_PROCESS_COLUMNS = 60
+_LINE = NetworkRecipe("line", "linear", hidden=(), steps=600, learning_rate=1e-2, seeds=1)
+_NETWORK = NetworkRecipe("screen", "two layers of 128, trained briefly", steps=400, seeds=1)
+# Up to so many rows a network is trained, and the process knows all of them. From more rows trees
+# learn more in about the same time, and the process knows some, so that it takes no longer.
+# Both are needed: errors that are mostly a model's own lack of fit say nothing about the noise.
+_FEW_ROWS, _SOME_ROWS = 1_000, 500
+_TREES = BoostingRecipe(trees=60, rate=0.2)
 # Held-out rows that columns are shuffled among, and how often: less often where columns are many.
 _SHUFFLED_ROWS, _MOST_SHUFFLES, _SHUFFLED_COLUMNS = 1_000, 5, 100
 # Noise has a larger statistic once in 160 times; where a model does worse without such columns,
@@ -93,10 +96,17 @@ def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: in
 
 
 def _recipes(n: int, d: int) -> list[Recipe]:
-    recipes: list[Recipe] = [*_NETWORKS]
-    if n <= _GAUSSIAN_PROCESS_ROWS and d <= _GAUSSIAN_PROCESS_COLUMNS:
-        recipes.append(GaussianProcessRecipe(kernels=1))
+    few = n <= _FEW_ROWS
+    recipes: list[Recipe] = [_LINE, _NETWORK if few else _TREES]
+    if d <= _GAUSSIAN_PROCESS_COLUMNS:
+        recipes.append(GaussianProcessRecipe(kernels=1, rows=_FEW_ROWS if few else _SOME_ROWS))
     return recipes
+
+
+def _shuffles(recipe: Recipe, n: int, d: int) -> int:
+    if n > _FEW_ROWS and isinstance(recipe, GaussianProcessRecipe):
+        return 1  # each takes as long as all of those of another model
+    return int(np.clip(_SHUFFLED_COLUMNS // d, 1, _MOST_SHUFFLES))
 
 
 def _varied(x: Floats) -> Bools:
@@ -153,7 +163,7 @@ class _Sample:
         some = at_most(used, _SHUFFLED_ROWS, self.seed)
         own = [np.intersect1d(part.test, some) for part in self.parts]
         asked = [(fold, rows) for fold, rows in enumerate(own) if len(rows)]
-        n_shuffles = int(np.clip(_SHUFFLED_COLUMNS // table.x.shape[1], 1, _MOST_SHUFFLES))
+        n_shuffles = _shuffles(tried.recipe, *table.x.shape)
         losses = []
         for fold, rows in asked:
             before = bounded_below(tried.log_density[np.searchsorted(used, rows)])
