@@ -4,7 +4,7 @@ from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.encoding import Bounds, check_contained, checked_bounds, ends_of
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts, time_parts
 from accord.portfolio.judged import JudgedModel
-from accord.portfolio.local import Blank, Blanks
+from accord.portfolio.local import Blank, Blanks, told_apart
 from accord.portfolio.recipes import EFFORTS, Effort
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
@@ -31,4 +31,5 @@ __all__ = [
     "random_parts",
     "record_type",
     "time_parts",
+    "told_apart",
 ]

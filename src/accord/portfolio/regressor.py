@@ -1,6 +1,7 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -47,6 +48,7 @@ from accord.portfolio.local import (
     growth_at,
     growth_of,
     rows_with,
+    told_apart,
     unlike_usual,
 )
 from accord.portfolio.recipes import EFFORTS, Effort
@@ -168,7 +170,8 @@ class PortfolioRegressor(DistributionalRegressor):
                 bound; a target without any is known.
             blanks: Features with the values that they have where nothing is known, such as those of
                 a category that no row has, or of a missing number: how much wider such rows must be
-                is learnt, where no or few rows are such.
+                is learnt, where no or few rows are such. Where features are the same in all rows,
+                nothing can be learnt, and such rows are wider by the targets' spread.
             more: All rows of a table of which these are a sample; networks of the blend are trained
                 further on them, and used if that makes held-out rows more likely.
             overwrite_X: Whether X may be changed: where columns do not matter, that saves a copy.
@@ -192,6 +195,8 @@ class PortfolioRegressor(DistributionalRegressor):
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
+            blanks, watched = told_apart(table.x, blanks)
+            table = replace(table, watched=len(watched))
             lacking = rows_with(table.x, blanks)
             table = self._screened(table, parts, seed, overwrite=overwrite_X)
             units = PortfolioUnits(
@@ -209,7 +214,13 @@ class PortfolioRegressor(DistributionalRegressor):
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes)
             self.widening_ = self.widening_.with_blanks(
-                blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
+                blanks,
+                lacking,
+                changes,
+                parts,
+                partial(self._evidence, table),
+                watched=watched,
+                seed=seed,
             )
         clock.finish()
         return self
@@ -254,10 +265,10 @@ class PortfolioRegressor(DistributionalRegressor):
         self, table: TrainingTable, parts: Sequence[Part], seed: int, *, overwrite: bool
     ) -> TrainingTable:
         """The table without the columns that do not matter; sets ``left_out_``."""
-        self.left_out_ = np.arange(0)
+        self.left_out_, n = np.arange(0), int(table.varies.sum())
         if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
             table, self.left_out_ = screened(table, parts, seed=seed, overwrite=overwrite)
-        self.notes_ += notes_on_screening(len(self.left_out_), table.x.shape[1])
+        self.notes_ += notes_on_screening(len(self.left_out_), n)
         return table
 
     def _try_recipes(self, units: PortfolioUnits, more: MoreRows | None) -> list[Candidate]:
