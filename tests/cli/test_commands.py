@@ -91,7 +91,7 @@ def test_fit_writes_model_and_report_and_a_summary(run: Run, table: Path, tmp_pa
     assert re.search(r"[\d.]+ % of 150 held-out rows lie in their 95 % interval", result.stdout)
     assert "without a model" in result.stdout
     assert "Wrote model.accord, report.html and report.json." in result.stdout
-    assert "Note: Column 'country' is not used" in result.stderr
+    assert "Note: Column 'country' is the same in every row" in result.stderr
 
 
 @pytest.mark.usefixtures("at_once")

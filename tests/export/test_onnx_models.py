@@ -75,6 +75,28 @@ def test_the_default_on_a_table_of_every_kind(fitted: FitResult, houses, tmp_pat
     assert ((found["unusual_score"] > 1) == growth).all()
 
 
+def test_columns_that_are_watched(tmp_path) -> None:
+    """Numbers, truth values and categories with one value, and a number among gaps."""
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"x": rng.normal(size=80), "kind": rng.choice(["a", "b"], 80)})
+    frame = frame.assign(country="US", machine=7.0, zero=0.0, heated=1.0, part=7.0)
+    frame.loc[::3, "part"] = np.nan
+    y = 50 + 3 * frame["x"] + rng.normal(size=80)
+    model = accord.TableRegressor(effort="quick", time_budget=1e-3, random_state=0)
+    model.fit(frame.assign(y=y), "y")
+    new = frame.iloc[[1] * 13].reset_index(drop=True)
+    new.loc[1:3, "country"] = ["CA", None, "US"]
+    new.loc[3:7, "machine"] = [9.0, np.nan, np.inf, 7 * (1 + 1e-12), -1e300]
+    new.loc[8, "zero"], new.loc[9, "heated"], new.loc[10, "part"] = 1e-12, 0.0, 9.0
+    new.loc[11, ["country", "kind"]], new.loc[12, "part"] = ["CA", "c"], np.nan
+    largest, found = difference(model, new, tmp_path / "m.onnx", y.std())
+    assert largest < PROMISED
+    assert found["unusual"].tolist() == model.is_unusual(new).tolist()
+    same = [0, 6]
+    assert found["unusual"].ravel()[[1, 2, 3, 4, 5, 7, 8, 9, 10, 11]].all()
+    assert not found["unusual"].ravel()[same].any()
+
+
 def test_the_metadata_says_what_goes_in(fitted: FitResult, tmp_path) -> None:
     path = tmp_path / "m.onnx"
     fitted.model.export(path, levels=[0.1, 0.5])
@@ -90,7 +112,8 @@ def test_the_metadata_says_what_goes_in(fitted: FitResult, tmp_path) -> None:
     assert {"area", "age", "sold"} <= set(numbers)
     dates = inputs["numbers"][numbers.index("sold")]
     assert dates["unit"] == "seconds since 1970-01-01"
-    (town,) = inputs["categories"]
+    town, country = inputs["categories"]
+    assert country["codes"] == {"DE": 0}
     assert town["codes"] == {"<b>Kiel</b>": 0, "Bonn": 1, "Ulm": 2}
     assert (town["missing"], town["unknown"]) == (-1, 3)
 

@@ -26,6 +26,23 @@ def test_several_blanks_widen_by_their_squares_and_all_of_them_as_together() -> 
     assert blanks.found(put).all()
 
 
+def test_blanks_that_are_watched_add_one_spread_in_equal_shares() -> None:
+    learnt = Blanks((np.array([0]), np.array([1])), (np.zeros(1), np.zeros(1)), (0.3, 0.4), 0.9)
+    watched = (np.array([2]), np.array([3]))
+    blanks = Blanks(
+        (*learnt.features, *watched),
+        (*learnt.values, np.ones(1), np.ones(1)),
+        (*learnt.spread, 1.0, 1.0),
+        learnt.together,
+        watched=2,
+    )
+    x = np.array([[5, 5, 1, 0], [5, 5, 1, 1], [0, 5, 1, 1], [0, 0, 1, 0], [0, 0, 0, 0]])
+    expected = np.hypot(learnt.added(x), [1, 1, 1, 1, 0])
+    np.testing.assert_allclose(blanks.added(x), expected)
+    np.testing.assert_allclose(blanks.shares(x)[1], [0, 0, 0.5, 0.5])
+    np.testing.assert_allclose(blanks.shares(x)[2], np.array([0.09, 0, 0.5, 0.5]) / 1.09)
+
+
 def levels(n: int, effects: np.ndarray, *, seed: int, prefix: str = "b") -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     level, x = rng.integers(len(effects), size=n), rng.normal(size=n)

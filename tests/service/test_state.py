@@ -31,7 +31,7 @@ def test_the_description_has_the_columns_and_real_examples(
     found = ask(service, Call("/openapi.json"))[0].json
     operation = found["paths"]["/predict"]["post"]
     row = found["components"]["schemas"]["Row"]
-    names = ["area", "age", "town", "sold", "<script>alert(1)</script>"]
+    names = ["area", "age", "town", "sold", "<script>alert(1)</script>", "country"]
     assert row["required"] == names
     assert row["properties"]["town"]["examples"] == [houses["town"].mode()[0]]
     body = operation["requestBody"]["content"]["application/json"]["example"]

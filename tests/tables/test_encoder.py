@@ -224,6 +224,31 @@ def test_constant_columns_are_left_out() -> None:
     assert encoder.feature_names() == ["a"]
 
 
+def test_columns_with_one_value_are_watched_where_asked_for() -> None:
+    X = pd.DataFrame({"c": ["x"] * 3, "b": [7.0] * 3, "a": [1.0, 2.0, 3.0], "g": [5, None, 5]})
+    columns = (
+        Column("c", CellFormat("category"), ("x",), constant=True),
+        Column("b", CellFormat("number"), (), 7.0, 7.0, constant=True),
+        Column("a", CellFormat("number"), (), 1.0, 3.0),
+        Column("g", CellFormat("number"), (), 5.0, 5.0),
+    )
+    schema = Schema("y", columns, {})
+    watching, plain = TableEncoder(schema, watch=True), TableEncoder(schema)
+    known = watching.fit_transform(X, np.zeros(3))
+    np.testing.assert_array_equal(known[:, :2], plain.fit_transform(X, np.zeros(3)))
+    assert plain.feature_names() == ["a", "g"]
+    assert watching.feature_names() == ["a", "g", "b", "g", "c"]
+    assert watching.feature_labels()[2] == "b is another than in training"
+    assert watching.watching.tolist() == [2, 3, 4]
+    assert plain.watching.tolist() == []
+    assert not known[:, 2:].any()
+    new = pd.DataFrame({"c": ["y", None, "x"], "b": [7.0, 8.0, None], "a": 2.0, "g": [None, 6, 5]})
+    np.testing.assert_array_equal(watching.transform(new)[:, 2:], [[0, 0, 1], [1, 1, 1], [1, 0, 0]])
+    found = [(places.tolist(), values.tolist()) for places, values in watching.blanks()[-3:]]
+    assert found == [([2], [1.0]), ([3], [1.0]), ([4], [1.0])]
+    assert len(watching.blanks()) == len(plain.blanks()) + 3
+
+
 def test_the_same_seed_gives_the_same_numbers(frame: pd.DataFrame) -> None:
     data = prepared(frame)
     one, same, other = (

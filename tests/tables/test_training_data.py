@@ -59,13 +59,15 @@ def test_columns_are_typed_or_set_aside_with_a_reason(frame: pd.DataFrame) -> No
         "street": "category",
         "sold": "date",
         "new": "boolean",
+        "same": "number",
     }
+    assert data.schema.varying == ["size", "town", "street", "sold", "new"]
     assert data.schema.ignored == {
         "index": "it only counts the rows",
         "note": "60 distinct texts in 60 rows",
-        "same": "constant ('7' in every row)",
         "void": "every value is missing",
     }
+    assert ("same", False, "constant ('7' in every row)") in data.decisions
     assert any("'void' is not used" in note for note in data.notes)
 
 
@@ -282,12 +284,22 @@ def schema(frame: pd.DataFrame) -> Schema:
 @pytest.mark.parametrize(
     ("columns", "message"),
     [
-        (["size", "town", "street", "new"], r"'sold' is missing"),
-        (["Size", "town", "street", "sold", "new"], r"'size' is missing \(the table has 'Size'\)"),
-        (["size", "town", "street", "sold", "new", "odd"], "'odd' is not known to the model"),
-        (["town", "size", "street", "sold", "new"], "'town' and 'size' stand in another order"),
+        (["size", "town", "street", "new", "same"], r"'sold' is missing"),
+        (["size", "town", "street", "sold", "new"], r"'same' is missing"),
+        (
+            ["Size", "town", "street", "sold", "new", "same"],
+            r"'size' is missing \(the table has 'Size'\)",
+        ),
+        (
+            ["size", "town", "street", "sold", "new", "same", "odd"],
+            "'odd' is not known to the model",
+        ),
+        (
+            ["town", "size", "street", "sold", "new", "same"],
+            "'town' and 'size' stand in another order",
+        ),
     ],
-    ids=["missing", "renamed", "extra", "reordered"],
+    ids=["missing", "watched", "renamed", "extra", "reordered"],
 )
 def test_columns_that_do_not_fit_are_named(
     schema: Schema, columns: list[str], message: str
@@ -420,7 +432,7 @@ def test_absurd_dates_are_marked(frame: pd.DataFrame, schema: Schema) -> None:
 def test_hostile_names_are_neutral_in_every_sentence(frame: pd.DataFrame) -> None:
     evil = "\x1b[2J<b>\nx"
     data = prepared(frame.rename(columns={"same": evil, "town": evil + "2"}))
-    assert any("not used: constant" in note for note in data.notes)
+    assert any("the same in every row" in note for note in data.notes)
     assert all(note.isprintable() for note in data.notes)
     with pytest.raises(TableError) as caught:
         check_columns([], data.schema, source="new")

@@ -138,7 +138,7 @@ def test_pipelines_on_frames_with_text_and_gaps(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("names", [["row", "constant", "x"], [0, 1, 2]])
-def test_constant_columns_are_for_the_model_only(names: list[object]) -> None:
+def test_another_value_than_the_only_one_is_unusual(names: list[object]) -> None:
     rng = np.random.default_rng(4)
     values = np.column_stack([np.arange(60.0), np.ones(60), rng.normal(size=60)])
     frame = pd.DataFrame(values, columns=names)
@@ -146,8 +146,16 @@ def test_constant_columns_are_for_the_model_only(names: list[object]) -> None:
     found = guard(LinearRegression(), random_state=0).fit(frame, y)
     assert found.models_[0].n_features_in_ == 3
     other = frame.head(1).copy()
-    other[names[1]] = 1e6  # nothing is known about what a constant means when it changes
-    assert found.is_unusual(other).tolist() == found.is_unusual(frame.head(1)).tolist()
+    other[names[1]] = 1.5  # nothing is known about what a constant means when it changes
+    assert found.is_unusual(other).tolist() == [True]
+    assert found.is_unusual(frame.head(1)).tolist() == [False]
+    parts, usual = found.predict_uncertainty(other), found.predict_uncertainty(frame.head(1))
+    added = np.sqrt(parts["distance"] ** 2 - usual["distance"] ** 2)
+    assert added.item() == pytest.approx(y.std(), rel=0.2)
+    receipts = found.explain_uncertainty(other)
+    assert f"{names[1]} 1.5: no training row has it" in receipts.unlike[0]
+    by_column = dict(zip(receipts.names, receipts.distance_by_column[0], strict=True))
+    assert by_column[str(names[1])] == pytest.approx(added.item() ** 2)
     assert found.predict_interval(frame.tail(3)).index.tolist() == [57, 58, 59]
 
 

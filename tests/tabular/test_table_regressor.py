@@ -39,12 +39,14 @@ def quick(**settings: object) -> TableRegressor:
 
 def test_columns_are_used_or_not_with_a_reason(model: TableRegressor) -> None:
     schema = model.schema_
-    assert schema.names == ["area", "age", "town", "sold", "<script>alert(1)</script>"]
-    assert set(schema.ignored) == {"house", "country"}
+    assert schema.varying == ["area", "age", "town", "sold", "<script>alert(1)</script>"]
+    assert schema.names == [*schema.varying, "country"]
+    assert set(schema.ignored) == {"house"}
     lines = str(schema).splitlines()
     assert lines[0] == "price: the target"
     assert "area: number" in lines
-    assert any(line.startswith("country: not used, constant") for line in lines)
+    assert "country: category, only watched ('DE' in every row)" in lines
+    assert model.card_.n_columns == 5
 
 
 def test_results_print_in_a_line(model: TableRegressor, houses: pd.DataFrame) -> None:

@@ -19,6 +19,7 @@ def fresh(n: int, *, seed: int, shift: float = 0.0) -> pd.DataFrame:
     frame = pd.DataFrame({"area": area, "age": age, "town": town})
     frame["sold"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.uniform(0, 745, n), "D")
     frame["<script>alert(1)</script>"] = rng.normal(size=n)
+    frame["country"] = "DE"
     noise = rng.normal(0, 10 + area / 10)
     frame["price"] = 2 * area - age / 2 + 20 * (town == "Ulm") + noise
     return frame

@@ -25,6 +25,7 @@ def new_houses(n: int, *, seed: int, shift: float = 0.0, noise: float = 1.0) -> 
     frame = pd.DataFrame({"area": area, "age": age, "town": town})
     frame["sold"] = pd.Timestamp("2020-01-01") + pd.to_timedelta(rng.uniform(0, 745, n), "D")
     frame["<script>alert(1)</script>"] = rng.normal(size=n)
+    frame["country"] = "DE"
     wrong = noise * rng.normal(0, 10 + area / 10)
     frame["price"] = 2 * area - age / 2 + 20 * (town == "Ulm") + wrong
     return frame
@@ -67,6 +68,14 @@ def test_without_targets_it_says_what_to_expect(model: TableRegressor) -> None:
     assert found.expected.error == pytest.approx(errors.mean(), rel=0.25)
     assert found.expected.low <= 0.95 <= found.expected.high
     assert found.batch.error is None
+
+
+def test_another_country_is_noticed(model: TableRegressor) -> None:
+    """No training row was elsewhere."""
+    found = monitor_table(model, new_houses(100, seed=5).assign(country="FR"))
+    assert found.drift.drifted == ["country"]
+    assert found.drift.unusual == 1
+    assert all(dict(row.peculiar)["country"] == "FR" for row in found.label_first)
 
 
 def test_larger_houses_are_noticed(model: TableRegressor) -> None:

@@ -1,14 +1,14 @@
 """The default regressor and its parts: recipes, models, selection, calibration."""
 
 from accord.portfolio.crossfit import LeaderboardEntry
-from accord.portfolio.encoded import EncodedTable
 from accord.portfolio.encoding import Bounds, check_contained, checked_bounds, ends_of
 from accord.portfolio.folds import HeldOut, Part, fold_count, random_parts, time_parts
 from accord.portfolio.judged import JudgedModel
-from accord.portfolio.local import Blank, Blanks
+from accord.portfolio.local import Blank, Blanks, split_blanks
 from accord.portfolio.recipes import EFFORTS, Effort
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.residuals import HeldOutRows, Residuals
+from accord.portfolio.rows import EncodedTable
 from accord.portfolio.streamed import MoreRows, record_type
 
 __all__ = [
@@ -32,5 +32,6 @@ __all__ = [
     "fold_count",
     "random_parts",
     "record_type",
+    "split_blanks",
     "time_parts",
 ]

@@ -57,7 +57,8 @@ class TrainingTable:
 
     ``rounding`` is half the step of targets that come in steps, else 0; ``lower`` and ``upper`` are
     bounds of targets that are not known, equal where they are; ``absurd`` are rows that trimmed
-    recipes do not believe (:mod:`accord.portfolio.gross_errors`). Weights are positive.
+    recipes do not believe (:mod:`accord.portfolio.gross_errors`). Weights are positive. So many
+    features as are ``watched`` are the same in all rows, and no reason to try other recipes.
 
     **Shape**: x (N, d); all others (N,).
     """
@@ -71,6 +72,7 @@ class TrainingTable:
     lower: Floats | None = None
     upper: Floats | None = None
     absurd: Bools | None = None
+    watched: int = 0
 
     @staticmethod
     def of(x: Floats, y: Floats, weight: Floats, known: Mapping[str, Floats]) -> "TrainingTable":
@@ -91,6 +93,11 @@ class TrainingTable:
         if self.lower is None or self.upper is None:
             return np.ones(len(self), bool)
         return np.asarray(np.isfinite(self.lower) | np.isfinite(self.upper))
+
+    @property
+    def varies(self) -> Bools:
+        """Which features are not the same in all rows; (d,)."""
+        return np.asarray(np.ptp(self.x, axis=0) > 0)
 
     @property
     def reached(self) -> Floats:
@@ -193,7 +200,7 @@ def recipes_of(table: TrainingTable, effort: Effort) -> list[Recipe]:
     scale = TargetScale.of(table.y[table.measured]).scale
     return recipes_for(
         effort,
-        table.x,
+        table.x[:, table.watched :],  # how many there are is all that is asked
         table.reached if table.absurd is None else table.y[~table.absurd],
         censored=not table.measured.all(),
         rounding=table.rounding / scale,
@@ -291,21 +298,27 @@ def relevance(members: Sequence[Member], x: Floats, y: Floats, *, seed: int) -> 
 
     Where features are very many, their correlation with the target serves: it is cheap.
     """
-    if x.shape[1] > _PERMUTED_FEATURES:
+    varying = np.flatnonzero(np.ptp(x, axis=0) > 0)
+    if len(varying) > _PERMUTED_FEATURES:
         return _correlation(x, y)
     random = np.random.default_rng(seed)
     rows = random.permutation(len(x))[:_PERMUTED_ROWS]
     some = x[rows]
-    shuffled = np.tile(some, (x.shape[1], 1))
-    for feature in range(x.shape[1]):
-        own = slice(feature * len(some), (feature + 1) * len(some))
-        shuffled[own, feature] = random.permutation(some[:, feature])
+    # drawn for all of them: what is drawn for one must not depend on which others vary
+    mixed = [random.permutation(column) for column in some.T]
+    shuffled = np.tile(some, (len(varying), 1))
+    for place, feature in enumerate(varying):
+        own = slice(place * len(some), (place + 1) * len(some))
+        shuffled[own, feature] = mixed[feature]
     change = np.zeros(x.shape[1])
+    if not len(varying):
+        return change
     for member in members:
         before = member.model.components(some, 0).center
         after = member.model.components(shuffled, 0).center
         difference = np.abs(after.reshape(-1, len(some)) - before)
-        change += member.weight * np.minimum(difference, _LARGEST_CHANGE).mean(axis=1)
+        moved = np.minimum(difference, _LARGEST_CHANGE).mean(axis=1)
+        change[varying] += member.weight * moved
     return change
 
 

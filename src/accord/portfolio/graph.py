@@ -315,11 +315,14 @@ class _Blended:
 
 def _blank_variance(blanks: Blanks, x: Value, nothing: Value) -> Value:
     """What rows with features that say nothing get on top, in scaled target units; (N, 1)."""
-    square, number = nothing, nothing
-    for found, spread in zip(_found(blanks, x), blanks.spread, strict=True):
-        square, number = square + spread**2 * found, number + found
-    share = (number - 1.0).at_least(0.0) / max(1, len(blanks.spread) - 1)
-    return square.at_least(blanks.together**2 * share)
+    square, number, watched = nothing, nothing, nothing
+    for place, (found, spread) in enumerate(zip(_found(blanks, x), blanks.spread, strict=True)):
+        if place < blanks.learnt:
+            square, number = square + spread**2 * found, number + found
+        else:  # equal shares of one
+            watched = watched.at_least(spread**2 * found)
+    share = (number - 1.0).at_least(0.0) / max(1, blanks.learnt - 1)
+    return square.at_least(blanks.together**2 * share) + watched
 
 
 def _group(

@@ -19,6 +19,9 @@ predicted by models that had not seen it, as if its category or number were unkn
 that joins τ is the one that makes their targets most likely. It is in the units of each model's own
 target, and so a factor where that is a logarithm. A number that few training rows lack is treated
 alike: from these few alone no model learns how little it knows of them.
+
+Where no training row differs in a feature, nothing can be learnt of what it does. A row that does
+is wider by what b grows towards, the targets' spread, in however many such features it differs.
 """
 
 import math
@@ -243,18 +246,20 @@ class Blanks:
 
     ``together`` is the spread of rows that have all of them: what one column does not tell, another
     one may have said, so that it can be more than the sum. Of rows with some, (k − 1) / (B − 1) of
-    its variance is the least.
+    its variance is the least. The last ``watched``, in features that no training row differs in,
+    are not among these B; all of them add no more than one, in equal shares.
 
-    **Shape**: spread (B,); each of features and values (k,).
+    **Shape**: spread (B + watched,); each of features and values (k,).
     """
 
     features: tuple[Indices, ...] = ()
     values: tuple[Floats, ...] = ()
     spread: tuple[float, ...] = ()
     together: float = 0.0
+    watched: int = 0
 
     def found(self, x: Floats) -> Bools:
-        """Which rows have which blank; (N, d) → (N, B)."""
+        """Which rows have which blank; (N, d) → (N, B + watched)."""
         return rows_with(x, list(zip(self.features, self.values, strict=True)))
 
     def matter(self, x: Floats) -> Bools:
@@ -263,7 +268,7 @@ class Blanks:
         return np.asarray(self.found(x)[:, widens].any(axis=1))
 
     def shares(self, x: Floats) -> Floats:
-        """What each blank of a row has of all that they add; (N, d) → (N, B).
+        """What each blank of a row has of all that they add; (N, d) → (N, B + watched).
 
         >>> blanks = Blanks((np.array([0]), np.array([1])), (np.zeros(1), np.ones(1)), (3.0, 1.0))
         >>> blanks.shares(np.array([[0.0, 1.0], [5.0, 1.0], [5.0, 5.0]]))
@@ -272,7 +277,7 @@ class Blanks:
                [0. , 0. ]])
         """
         # one that costs nothing by itself has its share where nothing else is blank
-        square = self.found(x) * (np.square(self.spread) + np.finfo(np.float64).eps)
+        square = self._variances(self.found(x), least=np.finfo(np.float64).eps)
         total = square.sum(axis=1, keepdims=True)
         return np.asarray(square / np.where(total > 0, total, 1.0))
 
@@ -285,16 +290,48 @@ class Blanks:
         >>> blanks.added(np.array([[0.0, 7.0], [0.0, 1.0]]))
         array([3., 0.])
         """
-        found = self.found(x)
-        square = found @ np.square(self.spread)
-        share = (found.sum(axis=1) - 1).clip(min=0) / max(1, len(self.spread) - 1)
-        return np.asarray(np.sqrt(np.maximum(square, share * self.together**2)))
+        found, learnt = self.found(x), self.learnt
+        variances = self._variances(found)
+        share = (found[:, :learnt].sum(axis=1) - 1).clip(min=0) / max(1, learnt - 1)
+        square = np.maximum(variances[:, :learnt].sum(axis=1), share * self.together**2)
+        return np.asarray(np.sqrt(square + variances[:, learnt:].sum(axis=1)))
+
+    @property
+    def learnt(self) -> int:
+        """B, how many were learnt."""
+        return len(self.spread) - self.watched
+
+    def _variances(self, found: Bools, *, least: float = 0.0) -> Floats:
+        """What each blank adds by itself, of those that are watched its share; (N, B + watched)."""
+        square = found * (np.square(self.spread) + least)
+        watched = found[:, self.learnt :].sum(axis=1, keepdims=True)
+        square[:, self.learnt :] /= np.maximum(watched, 1)
+        return np.asarray(square)
 
 
 def rows_with(x: Floats, blanks: Sequence[Blank]) -> Bools:
     """Which rows have which blank; (N, d) → (N, B)."""
     found = [np.all(np.abs(x[:, at] - values) <= CLOSE, axis=1) for at, values in blanks]
     return np.stack(found, axis=1) if found else np.zeros((len(x), 0), bool)
+
+
+def split_blanks(x: Floats, blanks: Sequence[Blank]) -> tuple[list[Blank], list[Blank]]:
+    """Blanks that rows can teach something of, and those to watch, in features that never vary.
+
+    **Shape**: x (N, d).
+
+    >>> first, second = (np.array([0]), np.ones(1)), (np.array([1]), np.ones(1))
+    >>> learnable, watched = split_blanks(np.array([[0.0, 0.0], [3.0, 0.0]]), [first, second])
+    >>> learnable == [first], watched == [second]
+    (True, True)
+    """
+    lacking = rows_with(x[:1], blanks).all(axis=0)
+    fixed = [not np.ptp(x[:, features], axis=0).any() for features, _ in blanks]
+    watch = np.array(fixed, bool) & ~lacking
+    return (
+        [blank for blank, own in zip(blanks, watch, strict=True) if not own],
+        [blank for blank, own in zip(blanks, watch, strict=True) if own],
+    )
 
 
 # Rows that a fold's models had not seen, as predicted by these with some blanks put in.
@@ -309,13 +346,14 @@ def learn_blanks(
     evidence: EvidenceOf,
     tolerance: LocalTolerance,
     *,
+    watched: Sequence[Blank] = (),
     seed: int,
 ) -> Blanks:
     """The spread of each blank that has a feature which the models use, and of all together.
 
     ``lacking`` says which training rows have which blank, (N, B): the spread is at most what these
     can bear, and if that is none, the blank is none. ``changes`` says how much predictions change
-    with each feature, (d,).
+    with each feature, (d,). Nothing can be learnt of those that are ``watched``.
     """
     rows = [at_most(part.test, _BLANK_ROWS // len(parts), seed) for part in parts]
 
@@ -334,11 +372,13 @@ def learn_blanks(
             widest = _widest_borne(having, widest, tolerance)
         if widest or not lacks.any():
             spreads.append((blank, widest))
+    together = spread([blank for blank, _ in spreads]) if len(spreads) > 1 else 0.0
+    spreads += [(blank, FARTHEST_TARGET) for blank in watched]
     if not spreads:
         return Blanks()
     used, spread_of = zip(*spreads, strict=True)
     features, values = (tuple(of_all) for of_all in zip(*used, strict=True))
-    return Blanks(features, values, spread_of, spread(used) if len(used) > 1 else 0.0)
+    return Blanks(features, values, spread_of, together, len(watched))
 
 
 def _relevant(
@@ -432,10 +472,13 @@ class Widening:
         parts: Sequence[Part],
         evidence: EvidenceOf,
         *,
+        watched: Sequence[Blank],
         seed: int,
     ) -> "Widening":
         """The same, having learnt how much wider rows with each of the blanks must be."""
-        learnt = learn_blanks(blanks, lacking, changes, parts, evidence, self.tolerance, seed=seed)
+        learnt = learn_blanks(
+            blanks, lacking, changes, parts, evidence, self.tolerance, watched=watched, seed=seed
+        )
         return replace(self, blanks=learnt)
 
     def is_unusual(self, values: Floats, x: Floats) -> Bools:

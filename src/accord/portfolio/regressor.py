@@ -1,6 +1,7 @@
 """The default regressor: a portfolio of models, chosen, blended and calibrated out of fold."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
@@ -26,7 +27,6 @@ from accord.portfolio.crossfit import (
     recipes_of,
     relevance,
 )
-from accord.portfolio.encoded import EncodedTable
 from accord.portfolio.encoding import Bounds, checked_bounds, ends_of
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.gross_errors import notes_on_gross_errors, tried_trimmed
@@ -42,10 +42,11 @@ from accord.portfolio.local import (
     growth_at,
     growth_of,
     rows_with,
+    split_blanks,
     unlike_usual,
 )
 from accord.portfolio.recipes import EFFORTS, Effort
-from accord.portfolio.rows import CountedRows
+from accord.portfolio.rows import CountedRows, EncodedTable
 from accord.portfolio.screening import notes_on_screening, screened
 from accord.portfolio.streamed import MoreRows, worth_more
 from accord.portfolio.units import PortfolioUnits, pays_for_processes, rows_seen
@@ -197,7 +198,9 @@ class PortfolioRegressor(DistributionalRegressor):
             one_thread(when=len(table) < _FEW_ROWS),
             kept_in(checkpoint) as kept,
         ):
-            lacking = rows_with(table.x, given.blanks)
+            blanks, watched = split_blanks(table.x, given.blanks)
+            table = replace(table, watched=len(watched))
+            lacking = rows_with(table.x, blanks)
             table = self._screened(table, parts, seed, overwrite=given is X)
             units = PortfolioUnits(
                 table, parts, seed=seed, clock=clock, workers=workers, checkpoint=kept
@@ -214,7 +217,13 @@ class PortfolioRegressor(DistributionalRegressor):
             changes = relevance(self.members_, table.x, table.y, seed=seed)
             self._calibrate(units, predictions, changes, counted.places)
             self.widening_ = self.widening_.with_blanks(
-                given.blanks, lacking, changes, parts, partial(self._evidence, table), seed=seed
+                blanks,
+                lacking,
+                changes,
+                parts,
+                partial(self._evidence, table),
+                watched=watched,
+                seed=seed,
             )
         clock.finish()
         return self
@@ -242,10 +251,10 @@ class PortfolioRegressor(DistributionalRegressor):
         self, table: TrainingTable, parts: Sequence[Part], seed: int, *, overwrite: bool
     ) -> TrainingTable:
         """The table without the columns that do not matter; sets ``left_out_``."""
-        self.left_out_ = np.arange(0)
+        self.left_out_, n = np.arange(0), int(table.varies.sum())
         if self.time_budget is None or self.time_budget >= _SCREENING_BUDGET:
             table, self.left_out_ = screened(table, parts, seed=seed, overwrite=overwrite)
-        self.notes_ += notes_on_screening(len(self.left_out_), table.x.shape[1])
+        self.notes_ += notes_on_screening(len(self.left_out_), n)
         return table
 
     def _try_recipes(self, units: PortfolioUnits, more: MoreRows | None) -> list[Candidate]:

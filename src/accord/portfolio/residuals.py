@@ -40,6 +40,7 @@ from accord.portfolio.local import (
     growth_at,
     growth_of,
     rows_with,
+    split_blanks,
 )
 from accord.portfolio.models import Model
 from accord.portfolio.networks import NetworkModel
@@ -124,8 +125,15 @@ class Residuals:
                 fold,
             )
 
+        blanks, watched = split_blanks(rows.x, blanks)
         self.widening_ = self.widening_.with_blanks(
-            blanks, rows_with(rows.x, blanks), rows.changes, rows.parts, evidence, seed=seed
+            blanks,
+            rows_with(rows.x, blanks),
+            rows.changes,
+            rows.parts,
+            evidence,
+            watched=watched,
+            seed=seed,
         )
         return self
 

@@ -1,12 +1,13 @@
-"""The rows that a portfolio learns from: checked, and without those of weight 0.
+"""The rows that a portfolio learns from: as given, and checked, without those of weight 0.
 
 Scales of targets, distances and Gaussian processes know no weights. So a row of weight 0 is left
 out before anything looks at it, with all that is stated of it. What is said of rows later names
 them by their places among all rows that were given.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,30 @@ from accord._wording import count
 from accord.estimators import target_knowledge
 from accord.portfolio.crossfit import TrainingTable
 from accord.portfolio.encoding import Bounds, check_contained, notes_on_targets
+from accord.portfolio.local import Blank
+from accord.portfolio.streamed import MoreRows
 
 _FEWEST_ROWS = 8
+
+
+@final
+@dataclass(frozen=True)
+class EncodedTable:
+    """Features that a table was encoded as: given to be trained on, and changed meanwhile.
+
+    Attributes:
+        features: (N, d).
+        blanks: Features with the values that they have where nothing is known, such as those of a
+            category that no row has, or of a missing number: how much wider such rows must be is
+            learnt, where no or few rows are such. Where features are the same in all rows, nothing
+            can be learnt, and such rows are wider by the targets' spread.
+        more: All rows of a table of which these are a sample; networks of the blend are trained
+            further on them, and used if that makes held-out rows more likely.
+    """
+
+    features: Any
+    blanks: Sequence[Blank] = ()
+    more: MoreRows | None = None
 
 
 @dataclass(frozen=True)

@@ -75,15 +75,16 @@ def notes_on_screening(n_left_out: int, n: int) -> tuple[str, ...]:
 
 def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: int) -> Bools:
     """Which columns the models of a portfolio should see, (d,)."""
-    n, d = table.x.shape
-    all_columns = np.ones(d, bool)
+    varies = table.varies
+    n, d = len(table), int(varies.sum())
+    matter = np.ones(len(varies), bool)
     testable = table.measured.all() and np.ptp(table.y) > 0
-    if n < _FEWEST_ROWS or d > _MOST_COLUMNS or not testable:
-        return all_columns
-    sample = _Sample.of(table, parts, at_most(np.arange(n), _MOST_ROWS, seed), seed)
+    if n < _FEWEST_ROWS or not 0 < d <= _MOST_COLUMNS or not testable:
+        return matter
+    sample = _Sample.of(table, parts, at_most(np.arange(n), _MOST_ROWS, seed), varies, seed)
     tried = sample.tried(_recipes(*sample.table.x.shape))
     if not tried:
-        return all_columns
+        return matter
     best = max(tried, key=lambda candidate: sample.score(bounded_below(candidate.log_density))[0])
     statistics = [sample.statistics(candidate) for candidate in tried]
     largest = np.stack([*statistics, sample.noise_statistics(best)]).max(axis=0)
@@ -91,8 +92,9 @@ def columns_that_matter(table: TrainingTable, parts: Sequence[Part], *, seed: in
     for least in (_SIGNIFICANT, _LEAST_SIGNIFICANT):
         kept = largest > least
         if not kept.all() and sample.without(~kept).does_as_well_as(best):
-            return np.asarray(kept)
-    return all_columns
+            matter[varies] = kept
+            break
+    return matter
 
 
 def _recipes(n: int, d: int) -> list[Recipe]:
@@ -117,19 +119,22 @@ def _varied(x: Floats) -> Bools:
 
 @dataclass(frozen=True)
 class _Sample:
-    """Some rows of a table with their folds."""
+    """Some rows of a table with their folds, in the columns that vary."""
 
     table: TrainingTable
     parts: Sequence[Part]
     seed: int
 
     @staticmethod
-    def of(table: TrainingTable, parts: Sequence[Part], rows: Indices, seed: int) -> "_Sample":
+    def of(
+        table: TrainingTable, parts: Sequence[Part], rows: Indices, columns: Bools, seed: int
+    ) -> "_Sample":
         def within(own: Indices) -> Indices:
             return np.searchsorted(rows, np.intersect1d(own, rows))
 
         own = [Part(within(part.train), within(part.test)) for part in parts]
-        x, y, weight = table.x[rows], normal_scores(table.y[rows]), table.weight[rows]
+        x = table.x[np.ix_(rows, np.flatnonzero(columns))]
+        y, weight = normal_scores(table.y[rows]), table.weight[rows]
         some = TrainingTable(x, y, weight, table.measured[rows])
         return _Sample(some, [p for p in own if len(p.train) and len(p.test)], seed)
 

@@ -142,7 +142,9 @@ class FoldedStream:
         return ScaledRows(rows.x[kept], rows.z[kept], rows.weight[kept], more), seen
 
     def _table(self, records: Records) -> TrainingTable:
-        known = {name: records[name] for name in _KNOWN if name in (records.dtype.names or ())}
+        known: dict[str, Any] = {
+            name: records[name] for name in _KNOWN if name in (records.dtype.names or ())
+        }
         weight = known.pop("weight", np.ones(len(records))) / self._mean_weight
         measured = np.ones(len(records), bool)
         if "lower" in known:

@@ -72,6 +72,7 @@ class Surprises:
     infinite: dict[str, int] = field(default_factory=dict)
     absurd: dict[str, int] = field(default_factory=dict)
     unseen: dict[str, int] = field(default_factory=dict)
+    changed: dict[str, int] = field(default_factory=dict)
     words: dict[str, Words] = field(default_factory=dict)
     rows: int = field(default=0, compare=False)
 
@@ -84,6 +85,7 @@ class Surprises:
             _added(self.infinite, other.infinite),
             _added(self.absurd, other.absurd),
             _added(self.unseen, other.unseen),
+            _added(self.changed, other.changed),
             words,
             self.rows + other.rows,
         )
@@ -121,6 +123,12 @@ class Surprises:
                 f"categories {unseen}",
                 "predicted from the other columns",
             ),
+            (
+                self.changed,
+                "value other than the one of training",
+                "values other than the one of training",
+                "the rows count as unusual",
+            ),
         )
         said = [
             f"{count(sum(counts.values()), one, several)} in {listed(counts)}: {answer}."
@@ -142,7 +150,8 @@ class ConformedRows:
     """A batch in the model's form, with what is out of the ordinary kept by row.
 
     ``unlike`` marks rows that are unlike the training rows by a single look: an infinite or an
-    absurd cell, a word among numbers, or categories of which the model knows none.
+    absurd cell, a word among numbers, another value in a column that had only one, or categories of
+    which the model knows none.
 
     **Shape**: X (n, columns), unlike (n,).
     """
@@ -156,7 +165,7 @@ class ConformedRows:
         start, end, _ = rows.indices(len(self.X))
         counts: dict[str, Any] = {
             sort: {mark.column.name: n for mark in self.marks if (n := mark.marked(sort, rows))}
-            for sort in ("missing", "infinite", "absurd", "unseen")
+            for sort in ("missing", "infinite", "absurd", "unseen", "changed")
         }
         words = {
             mark.column.name: found
@@ -191,8 +200,8 @@ def conform_rows(
     """A batch in the model's form, and what in it is out of the ordinary, by row.
 
     Every unreadable column is named, not only the first; ``first_row`` is the batch's place in its
-    file. ``strict`` refuses infinite and absurd cells, words among numbers and unseen categories,
-    by column and row.
+    file. ``strict`` refuses infinite and absurd cells, words among numbers, unseen categories and
+    other values in columns that had only one, by column and row.
     """
     values: dict[str, NDArray[Any]] = {}
     marks: list[_Marks] = []
@@ -230,6 +239,7 @@ class _Marks(NamedTuple):
     infinite: Bools | None = None
     absurd: Bools | None = None
     unseen: Bools | None = None
+    changed: Bools | None = None
     words: dict[int, str] = {}  # noqa: RUF012  no tuple changes it
 
     def marked(self, sort: str, rows: slice) -> int:
@@ -251,6 +261,7 @@ class _Marks(NamedTuple):
             (self.infinite, "must be finite"),
             (self.absurd, f"must lie near {self.column.low:g} to {self.column.high:g}"),
             (self.unseen, "must hold categories that the model knows"),
+            (self.changed, "must hold the one value of training"),
         )
         for mask, rule in sorts:
             if mask is not None and mask.any():
@@ -267,26 +278,30 @@ def _marked(
 ) -> tuple[NDArray[Any], _Marks]:
     if column.kind == "category":
         missing: Bools = pd.isna(values)
+        if column.watched:
+            return values, _Marks(column, missing, changed=column.others(values))
         known = pd.Series(values).isin(column.categories).to_numpy()
         return values, _Marks(column, missing, unseen=~known & ~missing)
     numbers = as_numbers(values)
-    low, high = column.limits
+    low, high = column.known
     if len(numbers) and low <= numbers.min() and numbers.max() <= high:  # so that none is NaN
         return values, _Marks(column, np.zeros(len(numbers), bool))
     missing = pd.isna(values)
     missing[list(words)] = False  # a word is told by itself
     infinite = np.isinf(numbers)
-    absurd = ((numbers < low) | (numbers > high)) & ~infinite
+    beyond = ((numbers < low) | (numbers > high)) & ~infinite
+    sort = "changed" if column.watched else "absurd"
     if values.dtype.kind == "f":  # an infinite value is missing, as in training
-        values = np.where(infinite, np.nan, np.clip(values, low, high))
-    return values, _Marks(column, missing, infinite=infinite, absurd=absurd, words=words)
+        values = np.where(infinite, np.nan, np.clip(values, *column.limits))
+    marks = {"infinite": infinite, sort: beyond}
+    return values, _Marks(column, missing, words=words, **marks)
 
 
 def _unlike(marks: list[_Marks], n_rows: int) -> Bools:
     unlike = np.zeros(n_rows, dtype=bool)
     all_unseen, any_unseen = np.ones(n_rows, dtype=bool), np.zeros(n_rows, dtype=bool)
     for mark in marks:
-        for mask in (mark.infinite, mark.absurd):
+        for mask in (mark.infinite, mark.absurd, mark.changed):
             if mask is not None:
                 unlike |= mask
         unlike[list(mark.words)] = True

@@ -311,10 +311,11 @@ def _without_unit(text: pa.ChunkedArray) -> pa.ChunkedArray:
 
 
 class Inferred(NamedTuple):
-    """A column to use with its values, or None with the reason why not.
+    """A column with its values, or None; and the reason why it is not used, if it is not.
 
-    ``can_be_used`` says whether a user may insist on it; ``infinite`` are the places of infinite
-    values, which count as missing; ``doubt`` says what kept texts from being read as numbers.
+    A column with a reason is the same in all rows, and only watched. ``can_be_used`` says whether a
+    user may insist on it; ``infinite`` are the places of infinite values, which count as missing;
+    ``doubt`` says what kept texts from being read as numbers.
     """
 
     column: Column | None
@@ -333,7 +334,7 @@ def infer_column(
     insist: bool = False,
     category: bool = False,
 ) -> Inferred:
-    """What a training column holds, and whether the model uses it.
+    """What a training column holds, and whether the model uses or watches it.
 
     ``insist`` uses a column that would be left out as a row number or as a name of each row;
     ``category`` takes its values for names, whatever they look like.
@@ -360,7 +361,13 @@ def infer_column(
         shown = quoted(_cell(distinct[0]), limit=30)
         if len(pc.unique(cells)) > 1 and found.kind == "number" and abs(distinct[0]) > 2**53:
             return Inferred(None, "its numbers differ only beyond 15 digits", nothing)
-        return Inferred(None, f"constant ({shown} in every row)", nothing)
+        reason = f"constant ({shown} in every row)"
+        if found.kind in ("date", "time"):  # these go on by themselves
+            return Inferred(None, reason, nothing)
+        if found.kind == "category":
+            return Inferred(Column(name, found, (str(distinct[0]),), constant=True), reason, values)
+        number = float(distinct[0])
+        return Inferred(Column(name, found, (), number, number, True), reason, values)
     if not insist and found.kind == "number" and _is_row_number(name, values):
         return Inferred(None, "it only counts the rows", values, can_be_used=True)
     if found.kind != "category":

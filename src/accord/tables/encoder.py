@@ -49,11 +49,14 @@ class TableEncoder:
       themselves both are learnt from the other rows (cross-fitting).
     - Dates are the moment itself and its place in the year, the month, the week and the day.
 
-    Columns that are constant in the training rows are left out. The state is plain arrays and
-    dictionaries.
+    Features that are constant in the training rows are left out. Those of columns that are
+    watched are the exception: 0 in every training row, and 1 where the value is another one. They
+    come last. The state is plain arrays and dictionaries.
 
     Args:
         schema: The columns of the frame.
+        watch: Whether columns with one value have such a feature. It is for models that know what
+            to do with it: others have weights for it that no training row has formed.
         random_state: Draws the folds of cross-fitting.
 
     Example:
@@ -68,8 +71,11 @@ class TableEncoder:
         ['a', 'a']
     """
 
-    def __init__(self, schema: Schema, *, random_state: int | None = None) -> None:
+    def __init__(
+        self, schema: Schema, *, watch: bool = False, random_state: int | None = None
+    ) -> None:
         self.schema = schema
+        self.watch = watch
         self.random_state = random_state
 
     def fit(self, X: pd.DataFrame, y: Floats) -> Self:
@@ -89,7 +95,7 @@ class TableEncoder:
         folds = np.random.default_rng(self.random_state).permutation(len(X)) % _FOLDS
         self.blocks_: list[Block] = []
         parts = []
-        for kind, columns in grouped(self.schema):
+        for kind, columns in self.groups:
             values = _values(X, columns, kind)
             block = {"kind": kind, **_FIT[kind](values, y, columns)}
             if kind == "target":
@@ -100,10 +106,11 @@ class TableEncoder:
                 parts.append(_APPLY[kind](block, values))
             self.blocks_.append(block)
         whole = _side_by_side(parts, len(X))
-        varies = np.ptp(whole, axis=0) > 0 if len(whole) else np.zeros(whole.shape[1], bool)
+        kept = np.ptp(whole, axis=0) > 0 if len(whole) else np.zeros(whole.shape[1], bool)
+        kept[self._first_watched :] = True
         # A matrix without columns is of no use to anybody; rows that are all alike keep one.
-        self.kept_: Indices = np.flatnonzero(varies) if varies.any() else np.arange(1)
-        return whole if varies.all() else np.ascontiguousarray(whole[:, self.kept_])
+        self.kept_: Indices = np.flatnonzero(kept) if kept.any() else np.arange(1)
+        return whole if kept.all() else np.ascontiguousarray(whole[:, self.kept_])
 
     def transform(self, X: pd.DataFrame) -> Floats:
         """The features of new rows.
@@ -111,7 +118,7 @@ class TableEncoder:
         **Shape**: X (n, columns) → (n, features).
         """
         parts, start = [], 0
-        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
+        for block, (kind, columns) in zip(self.blocks_, self.groups, strict=True):
             part = _APPLY[kind](block, _values(X, columns, kind))
             kept = np.isin(np.arange(start, start := start + part.shape[1]), self.kept_)
             parts.append(part if kept.all() else part[:, kept])
@@ -122,7 +129,7 @@ class TableEncoder:
 
         **Shape**: (categories + 2, features of this column), before constant ones are left out.
         """
-        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
+        for block, (kind, columns) in zip(self.blocks_, self.groups, strict=True):
             if columns[0] == column:
                 cells = [*column.categories, None, _UNKNOWN]
                 frame = pd.DataFrame({column.name: pd.Series(cells, dtype=object)})
@@ -132,16 +139,19 @@ class TableEncoder:
     def blanks(self) -> list[tuple[Indices, Floats]]:
         """The features of each column, and their values where its cell says nothing.
 
-        That is a category that no training row had, a number that is missing, or a time or date
-        that is missing and that no training row lacked.
+        That is a category that no training row had, a number that is missing, a time or date that
+        is missing and that no training row lacked, or another value in a column that is watched.
 
         **Shape**: (k,) each.
         """
         found, start = [], 0
-        for block, (kind, columns) in zip(self.blocks_, grouped(self.schema), strict=True):
+        for block, (kind, columns) in zip(self.blocks_, self.groups, strict=True):
             places = np.arange(start, start := start + len(block["labels"]))
             if kind in ("one-hot", "target"):
                 found.append((places, self.category_features(columns[0])[-1]))
+                continue
+            if kind == "watched":
+                found += [(places[[own]], np.ones(1)) for own in range(len(columns))]
                 continue
             values = _APPLY[kind](block, np.full((1, len(columns)), np.nan))[0]
             complete = np.setdiff1d(np.arange(len(columns)), block["gaps"])
@@ -156,6 +166,20 @@ class TableEncoder:
             for places, values in found
             if (kept := np.isin(places, self.kept_)).any()
         ]
+
+    @property
+    def groups(self) -> list[tuple[str, list[Column]]]:
+        """The columns of each block."""
+        return grouped(self.schema, watch=self.watch)
+
+    @property
+    def watching(self) -> Indices:
+        """The features that are 0 in every training row, (w,)."""
+        return np.flatnonzero(self.kept_ >= self._first_watched)
+
+    @property
+    def _first_watched(self) -> int:
+        return sum(len(block["labels"]) for block in self.blocks_ if block["kind"] != "watched")
 
     def feature_names(self) -> list[str]:
         """For each feature the column of the table that it comes from."""
@@ -191,17 +215,23 @@ class TableEncoder:
         return [found[place] for place in self.kept_]
 
 
-def grouped(schema: Schema) -> list[tuple[str, list[Column]]]:
-    """Numbers in one block, which is quick for thousands of them, all else by column."""
-    numbers = [c for c in schema.columns if c.kind in ("number", "boolean")]
+def grouped(schema: Schema, *, watch: bool) -> list[tuple[str, list[Column]]]:
+    """Numbers in one block, which is quick for thousands of them, all else by column.
+
+    Those to ``watch`` are the last block, numbers first.
+    """
+    varying = [column for column in schema.columns if not column.constant]
+    numbers = [c for c in varying if c.kind in ("number", "boolean")]
     groups: list[tuple[str, list[Column]]] = [("numbers", numbers)] if numbers else []
-    for column in schema.columns:
+    for column in varying:
         if column.kind == "category":
             few = len(column.categories) <= ONE_HOT_CATEGORIES
             groups.append(("one-hot" if few else "target", [column]))
         elif column.kind in ("time", "date"):
             groups.append((column.kind, [column]))
-    return groups
+    watched = [column for column in schema.columns if watch and column.watched]
+    watched.sort(key=lambda column: column.kind == "category")
+    return [*groups, ("watched", watched)] if watched else groups
 
 
 def _values(X: pd.DataFrame, columns: list[Column], kind: str) -> NDArray[Any]:
@@ -213,6 +243,8 @@ def _values(X: pd.DataFrame, columns: list[Column], kind: str) -> NDArray[Any]:
         return values
     if kind == "date":
         return as_numbers(np.asarray(X[columns[0].name], dtype="datetime64[us]"))[:, None]
+    if kind == "watched":
+        return np.column_stack([_unlike_training(X[c.name].to_numpy(), c) for c in columns])
     names = [column.name for column in columns]
     if len(names) > _FEW_COLUMNS:
         return X[names].to_numpy(dtype=np.float64)
@@ -223,6 +255,21 @@ def _side_by_side(parts: list[Floats], n: int) -> Floats:
     if len(parts) == 1:
         return np.ascontiguousarray(parts[0])
     return np.hstack(parts) if parts else np.zeros((n, 0))
+
+
+# --- columns with one value ----------------------------------------------------------------------
+
+
+def _unlike_training(values: NDArray[Any], column: Column) -> Floats:
+    """1 where a watched column has another value; what is missing in a constant one may be any."""
+    return (column.others(values) | (pd.isna(values) & column.constant)).astype(np.float64)
+
+
+def _fit_watched(values: Floats, y: Floats, columns: list[Column]) -> Block:
+    return {
+        "sources": [column.name for column in columns],
+        "labels": ["{} is another than in training"] * len(columns),
+    }
 
 
 # --- numbers -----------------------------------------------------------------------------------
@@ -447,6 +494,7 @@ _FIT: dict[str, Callable[[Any, Floats, list[Column]], Block]] = {
     "date": _fit_moment,
     "one-hot": _fit_one_hot,
     "target": _fit_target,
+    "watched": _fit_watched,
 }
 _APPLY: dict[str, Callable[[Block, Any], Floats]] = {
     "numbers": _apply_numbers,
@@ -454,4 +502,5 @@ _APPLY: dict[str, Callable[[Block, Any], Floats]] = {
     "date": _apply_moment,
     "one-hot": _apply_one_hot,
     "target": _apply_target,
+    "watched": lambda block, values: values,
 }

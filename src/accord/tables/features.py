@@ -45,7 +45,7 @@ _CONSTANT_COLUMNS = 2
 
 
 class Decision(NamedTuple):
-    """What is done with a column, and why."""
+    """Whether a column is predicted from, and why."""
 
     column: str
     used: bool
@@ -73,6 +73,7 @@ def choose_features(
     decisions: list[Decision] = []
     notes: list[str] = []
     unused: dict[str, list[str]] = {}
+    watched: dict[str, str] = {}
     ignored = dict.fromkeys(ignore, "left out on request")
     for name in data.column_names:
         if name in given.values():
@@ -88,20 +89,25 @@ def choose_features(
             category=name in category,
         )
         notes += [*_column_notes(name, found, rows), *_date_notes(data.column(name), found)]
+        if found.reason and (name in use or name in category):
+            raise OptionError(
+                f"column {quoted(name)} cannot be used: {found.reason}. Leave it out."
+            )
         if found.column is None:
-            if name in use or name in category:
-                raise OptionError(
-                    f"column {quoted(name)} cannot be used: {found.reason}. Leave it out."
-                )
             ignored[name] = found.reason
             unused.setdefault(_why_unused(found), []).append(name)
             decisions.append(Decision(name, False, found.reason))
+            continue
+        columns.append(found.column)
+        values[name] = found.values
+        if found.column.constant:
+            watched[name] = found.reason
+            decisions.append(Decision(name, False, found.reason))
         else:
-            columns.append(found.column)
-            values[name] = found.values
             decisions.append(Decision(name, True, _reason(found.column, found.values)))
-    if not columns:
-        reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in list(ignored.items())[:5])
+    if len(columns) == len(watched):
+        why_not = list({**ignored, **watched}.items())
+        reasons = "; ".join(f"{quoted(name)}: {why}" for name, why in why_not[:5])
         raise TableError(
             f"no column is left to predict from ({reasons or 'there is only the target'}). Add "
             "columns that vary with the target."
@@ -110,7 +116,8 @@ def choose_features(
     target_cells = detect(table.data.column(given["target"]), decimal=table.decimal)
     schema = Schema(given["target"], tuple(columns), ignored, aside, target_cells)
     read = by_remark({c.name: remark_on(c.cells, values[c.name]) for c in columns})
-    notes = [*read, *(_not_used(names, why) for why, names in unused.items()), *notes]
+    left = [_not_used(names, why) for why, names in unused.items()]
+    notes = [*read, *left, *_only_watched(list(watched)), *notes]
     return Features(pd.DataFrame(values), schema, _shortened(notes), decisions)
 
 
@@ -127,6 +134,19 @@ def _not_used(names: list[str], why: str) -> str:
     if len(names) > 1:
         return f"Columns {listed(names)} are not used: {why}"
     return f"Column {quoted(names[0])} is not used: {why}"
+
+
+def _only_watched(names: list[str]) -> list[str]:
+    """What becomes of columns that are the same in every row."""
+    if not names:
+        return []
+    one = len(names) == 1
+    are, them = ("Column {} is", "it does") if one else ("Columns {} are", "they do")
+    return [
+        f"{are.format(listed(names))} the same in every row: nothing can be learnt of other "
+        f"values, and rows with one will be flagged as unusual. If {them} not matter, list "
+        f"{'it' if one else 'them'} in ignore (--ignore)."
+    ]
 
 
 def _why_unused(found: Inferred) -> str:
@@ -262,12 +282,13 @@ def suspects(X: pd.DataFrame, schema: Schema) -> tuple[Suspect, ...]:
     [('patient', 'group')]
     """
     X = X.iloc[:_MOST_ROWS]
-    codes = {name: pd.factorize(X[name])[0] for name in schema.names}
+    codes = {name: pd.factorize(X[name])[0] for name in schema.varying}
     found = []
     for column in schema.columns:
-        own = codes[column.name]
-        if column.kind == "time":  # of day, which begins anew every day and orders no rows
+        # a time of day begins anew every day and orders no rows
+        if column.constant or column.kind == "time":
             continue
+        own = codes[column.name]
         if column.kind == "date" or _is_time(column.name, X[column.name]):
             found.append(_time(column.name))
         elif _can_be_code(X[column.name]) and _is_group(column.name, own, codes):

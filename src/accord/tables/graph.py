@@ -6,6 +6,7 @@ where it is missing, and any other number where it is not known.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ import pyarrow as pa
 from accord._types import Bools
 from accord.export import Array, Graph, Value, joined, states
 from accord.tables.cells import convert
-from accord.tables.encoder import DAY, FARTHEST, WEEK, Block, TableEncoder, grouped
+from accord.tables.encoder import DAY, FARTHEST, WEEK, Block, TableEncoder
 from accord.tables.schema import Column, Schema, as_numbers
 
 NUMBERS, CATEGORIES = "numbers", "categories"
@@ -94,7 +95,7 @@ def state_unlike(inputs: TableInputs, schema: Schema) -> Value | None:
     found: list[Value] = []
     numeric, texts = _split(schema)
     if inputs.numbers is not None:
-        low, high = np.array([column.limits for column in numeric]).T
+        low, high = np.array([column.known for column in numeric]).T
         beyond = (inputs.numbers < low[None]) | (inputs.numbers > high[None])
         found.append(beyond.any(1).wider(1))
     if inputs.categories is not None:
@@ -102,10 +103,14 @@ def state_unlike(inputs: TableInputs, schema: Schema) -> Value | None:
         size = np.array([[float(len(column.categories)) for column in texts]])
         known = (codes >= 0.0) & (codes < size)
         is_gap = (codes >= float(MISSING_CODE)) & (codes <= float(MISSING_CODE))
-        found.append((~known.any(1) & (~(known | is_gap)).any(1)).wider(1))
-    if not found:
-        return None
-    return found[0] if len(found) == 1 else found[0] | found[1]
+        unseen, watched = ~(known | is_gap), np.array([column.watched for column in texts])
+        if not watched.all():
+            several = np.flatnonzero(~watched)
+            none_known = ~known.take(several, 1).any(1)
+            found.append((none_known & unseen.take(several, 1).any(1)).wider(1))
+        if watched.any():
+            found.append(unseen.take(np.flatnonzero(watched), 1).any(1).wider(1))
+    return reduce(Value.__or__, found) if found else None
 
 
 @states(TableEncoder)
@@ -114,9 +119,11 @@ def state_encoder(encoder: TableEncoder, inputs: TableInputs) -> Value:
     numeric, texts = _split(encoder.schema)
     places = {c.name: place for columns in (numeric, texts) for place, c in enumerate(columns)}
     parts = []
-    for block, (kind, columns) in zip(encoder.blocks_, grouped(encoder.schema), strict=True):
+    for block, (kind, columns) in zip(encoder.blocks_, encoder.groups, strict=True):
         own = [places[column.name] for column in columns]
-        if kind in ("one-hot", "target"):
+        if kind == "watched":
+            parts += _watched(inputs, columns, own)
+        elif kind in ("one-hot", "target"):
             if inputs.categories is None:
                 raise RuntimeError("a graph lacks its categories. Report this as a bug.")
             parts.append(_looked_up(encoder, columns[0], inputs.categories.column(own[0])))
@@ -126,6 +133,25 @@ def state_encoder(encoder: TableEncoder, inputs: TableInputs) -> Value:
             values = _within_limits(inputs.numbers.take(own, 1), columns)
             parts.append(_PARTS[kind](block, values))
     return joined(parts, 1).take(encoder.kept_, 1)
+
+
+def _watched(inputs: TableInputs, columns: list[Column], places: list[int]) -> list[Value]:
+    """1 where a column with one value has another one, by numbers and by categories; (N, k) each.
+
+    What is missing in a constant column may be any value.
+    """
+    numeric = [column for column in columns if column.kind != "category"]
+    parts = []
+    if numeric and inputs.numbers is not None:
+        values = _within_limits(inputs.numbers.take(places[: len(numeric)], 1), numeric)
+        low, high = np.array([column.known for column in numeric]).T
+        constant = values.graph.constant(np.array([[column.constant for column in numeric]]))
+        other = (values < low[None]) | (values > high[None]) | (values.is_nan() & constant)
+        parts.append(other.cast(np.float64))
+    if len(numeric) < len(columns) and inputs.categories is not None:
+        codes = inputs.categories.take(places[len(numeric) :], 1).cast(np.float64)
+        parts.append((~((codes >= 0.0) & (codes < 1.0))).cast(np.float64))
+    return parts
 
 
 def _within_limits(values: Value, columns: list[Column]) -> Value:

@@ -6,12 +6,13 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from accord._files import OptionError
-from accord._types import Floats
+from accord._types import Bools, Floats
 from accord._wording import count, listed, near_matches, printable, quoted
 from accord.tables.cells import (
     CellFormat,
@@ -21,14 +22,17 @@ from accord.tables.cells import (
 
 # A value this many ranges of the training values away from them is no measurement.
 _ABSURD_RANGES = 100.0
+# Numbers that differ by a smaller share are the same, written with other digits.
+_SAME = 1e-9
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column that the model uses: its name, how its cells are written, its training values.
+    """A column that the model knows: its name, how its cells are written, its training values.
 
     ``categories`` are those of training; ``low`` and ``high`` the smallest and the largest number
-    (of dates: seconds since 1970).
+    (of dates: seconds since 1970). One that is ``constant``, the same in every training row, is
+    not predicted from, but watched.
     """
 
     name: str
@@ -36,21 +40,63 @@ class Column:
     categories: tuple[str, ...] = ()
     low: float = -np.inf
     high: float = np.inf
+    constant: bool = False
 
     @property
     def kind(self) -> CellKind:
         return self.cells.kind
 
+    @property
+    def watched(self) -> bool:
+        """Whether training had one value, so that nothing is known of what another one does.
+
+        Dates and times are never watched: they go on by themselves.
+        """
+        if self.kind == "category":
+            return self.constant
+        return self.kind in ("number", "boolean") and self.low == self.high
+
+    def others(self, values: NDArray[Any]) -> Bools:
+        """Which values of a watched column are not the one of training, nor missing; (n,).
+
+        >>> Column("machine", CellFormat("number"), (), 7.0, 7.0).others(np.array([7.0, 9, np.nan]))
+        array([False,  True, False])
+        """
+        if self.kind == "category":
+            return np.asarray(~pd.isna(values) & ~pd.Series(values).isin(self.categories))
+        low, high = self.known
+        return np.asarray((values < low) | (values > high))
+
     def described(self) -> str:
         """Kind, how it is read, and the categories, in a line."""
+        if self.constant:
+            return f"{self.kind}, only watched ({self.only} in every row)"
         remark = self.cells.remark()
         names = listed(self.categories) if self.categories else ""
         more = "; ".join(part for part in (remark, names) if part)
         return f"{self.kind} ({more})" if more else self.kind
 
     @property
+    def only(self) -> str:
+        """The one value of training, as people write it."""
+        if self.kind == "category":
+            return quoted(self.categories[0], limit=30)
+        return str(bool(self.low)).lower() if self.kind == "boolean" else f"{self.low:.10g}"
+
+    @property
+    def known(self) -> tuple[float, float]:
+        """Beyond these a value is unlike those of training by itself."""
+        room = _SAME * abs(self.low)
+        return (self.low - room, self.high + room) if self.watched else self.limits
+
+    @property
     def limits(self) -> tuple[float, float]:
-        """Beyond these a value is absurd, and counts as lying just there."""
+        """Beyond these a value is absurd, and counts as lying just there.
+
+        Of a watched column, all others than the one of training are alike.
+        """
+        if self.watched:
+            return -np.inf, np.inf
         away = _ABSURD_RANGES * max(self.high - self.low, abs(self.high) * 1e-6)
         return self.low - away, self.high + away
 
@@ -59,7 +105,7 @@ class Column:
 class Schema:
     """The columns of a training table.
 
-    ``columns`` are used, in the file's order; ``ignored`` maps the others to the reason;
+    ``columns`` are used or watched, in the file's order; ``ignored`` maps the others to the reason;
     ``aside`` are those with another role (tolerance, bounds, identifier); ``target_cells`` says how
     the target is written.
     """
@@ -73,6 +119,11 @@ class Schema:
     @property
     def names(self) -> list[str]:
         return [column.name for column in self.columns]
+
+    @property
+    def varying(self) -> list[str]:
+        """The columns that are not the same in every training row."""
+        return [column.name for column in self.columns if not column.constant]
 
     def __str__(self) -> str:
         """A line for each column: what is in it, or why it is not used.
@@ -100,6 +151,7 @@ class Schema:
                 categories=tuple(column["categories"]),
                 low=column["low"],
                 high=column["high"],
+                constant=column["constant"],
             )
             for column in state["columns"]
         )

@@ -178,7 +178,7 @@ def make_card(
         sha256=table.sha256,
         target=data.schema.target,
         n_rows=len(data.y),
-        n_columns=len(data.schema.columns),
+        n_columns=len(data.schema.varying),
         coverage=held_out.coverage,
         settings=settings,
         leaderboard=leaderboard,
@@ -294,6 +294,8 @@ class TableProfile:
         spread = np.where(spread > 0, spread, np.where(whole > 0, whole, 1.0))
         values = as_floats(X.iloc[:, numeric])
         apart = np.abs(values - middle) / spread
+        # beside the only value, any other one is as rare as can be
+        apart = np.where((whole > 0) | (apart == 0), apart, _from_rarity(0.0))
         # what two thirds of the rows lie between is usual, and one of two values is
         usual = (low <= values) & (values <= high)
         deviation[:, numeric] = np.where(usual, np.minimum(apart, 1.0), apart)

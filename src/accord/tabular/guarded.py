@@ -20,7 +20,15 @@ from accord._types import ArrowFrame, Bools, Floats, Indices
 from accord._wording import count
 from accord.distributions import Distribution, PredictiveModel
 from accord.plots import plot_model
-from accord.portfolio import Blank, HeldOutRows, Part, Residuals, fold_count, random_parts
+from accord.portfolio import (
+    Blank,
+    HeldOutRows,
+    Part,
+    Residuals,
+    fold_count,
+    random_parts,
+    split_blanks,
+)
 from accord.splits import groups_of_copies
 from accord.tables import (
     Schema,
@@ -130,10 +138,11 @@ class GuardedRegressor(PredictiveModel, MetaEstimatorMixin, RegressorMixin, Base
         def fit_again(part: Part) -> Floats:
             return _predicted(_trained(self.model, X, target, part), _safe_indexing(X, part.test))
 
+        learnable, watched = split_blanks(features, self.encoder_.blanks())
         self.residuals_ = Residuals().fit(
             rows,
             fit_again=None if self.fitted else fit_again,
-            blanks=[b for b in self.encoder_.blanks() if self._answers_without(X, b)],
+            blanks=[*watched, *(b for b in learnable if self._answers_without(X, b))],
             without_values=lambda own, fold, put: self._without_values(X, own, fold, put),
             seed=seed,
         )
@@ -242,12 +251,13 @@ class GuardedRegressor(PredictiveModel, MetaEstimatorMixin, RegressorMixin, Base
     def _learn_encoding(self, X: Any, y: Floats) -> Floats:
         """Numbers that distances and networks need, whatever the model itself is given.
 
-        Constant columns and row numbers tell no row from another and are left out of these.
+        Row numbers tell no row from another and are left out of these; columns that are the same in
+        every row are watched.
         """
         table, roles = with_roles(X, {"target": y})
         data = prepare_training(table, target=roles["target"])
         self._schema = data.schema.to_dict()
-        self.encoder_ = TableEncoder(data.schema, random_state=0)
+        self.encoder_ = TableEncoder(data.schema, watch=True, random_state=0)
         self.profile_ = TableProfile(data.X)
         return self.encoder_.fit_transform(data.X, data.y)
 

@@ -166,12 +166,12 @@ def plot_table(
     check_choice("kind", kind, Picture.__args__)  # type: ignore[attr-defined]
     if kind != "dependence":
         return evidence_figure(_evidence(self, X, y), kind, ax=ax)
-    names = self.schema_.names
+    schema = self.schema_
     if column is None:
         raise TypeError(
-            f"a dependence needs a column, got none. Name one, as in column={names[0]!r}."
+            f"a dependence needs a column, got none. Name one, as in column={schema.varying[0]!r}."
         )
-    check_present([("dependence", column)], names, source="the model")
+    check_present([("dependence", column)], schema.names, source="the model")
     rows = _known_rows(self) if X is None else self._conformed(X).X
     curves = partial_dependence(self, rows, [column], random_state=0)
     if not curves:

@@ -1,7 +1,7 @@
 """Receipts for tables: by the columns that people know, whatever the models see of them."""
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -129,6 +129,7 @@ class _Cells:
         self.profile, self.columns, self.x = model.profile_, columns, x
         self.cells = X[list(columns.names)]
         self.missing: Bools = self.cells.isna().to_numpy()
+        self.known_as = {column.name: column for column in encoder.schema.columns}
         self.seen = {c.name: set(c.categories) for c in encoder.schema.columns}
         self.new = self._new()
         self.references = proximity.references()
@@ -139,7 +140,7 @@ class _Cells:
         self.training: dict[str, tuple[Floats, Floats]] = {}
 
     def _new(self) -> Bools:
-        """Categories that no training row had, and gaps where no training row had one."""
+        """Gaps and categories that no training row had, and others than the only value of these."""
         new = np.zeros(self.cells.shape, bool)
         for place, name in enumerate(self.columns.names):
             if self.profile.missing[self.profile.names.index(name)] == 0:
@@ -147,6 +148,8 @@ class _Cells:
             if name in self.profile.shares:
                 seen = self.cells[name].astype(str).isin(self.seen[name]).to_numpy()
                 new[:, place] |= ~seen & ~self.missing[:, place]
+            elif self.known_as[name].watched:
+                new[:, place] |= self.known_as[name].others(self.cells[name].to_numpy())
         return new
 
     def known(self, column: int) -> Bools:
@@ -168,6 +171,9 @@ class _Cells:
             category = str(self.cells.iat[row, column])
             rare = None if category in self.seen[name] else 0.0
             return unlike_category(category, shares.get(category, rare), self.profile.n_rows)
+        if self.new[row, column]:
+            number: Any = self.cells.iat[row, column]
+            return unlike_category(f"{number:.10g}", 0.0, self.profile.n_rows)
         if name not in self.measured:
             return _DIFFERS
         feature, centre, scale = self.measured[name]

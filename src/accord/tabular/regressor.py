@@ -82,7 +82,7 @@ class TableRegressor(PredictiveModel, RegressorMixin, BaseEstimator):  # type: i
         group: A column whose rows belong together (a person, a machine): they are held out
             together, and the column is not used to predict.
         time: A column that orders the rows: they are held out in blocks of time.
-        ignore: Columns not to be used.
+        ignore: Columns not to be used, nor to be watched where they are the same in every row.
         use: Columns to be used although they look like row numbers or names of rows.
         category: Columns of numbers that are names of kinds, such as postcodes or machine types.
         max_rows: Of a file with more rows, which may be larger than memory, a random sample of so
@@ -197,6 +197,7 @@ class TableRegressor(PredictiveModel, RegressorMixin, BaseEstimator):  # type: i
             category=self.category,
             max_rows=self.max_rows,
             passes=self.passes if self.engine is None else 0,
+            watch=self.engine is None,
         )
         del X  # a file that was read is not needed twice in memory
         give_back_memory()
@@ -325,7 +326,7 @@ class TableRegressor(PredictiveModel, RegressorMixin, BaseEstimator):  # type: i
 
     @property
     def feature_names_in_(self) -> Array:
-        """The columns that predictions are made from."""
+        """The columns that rows must have."""
         return np.array(self.schema_.names, dtype=object)
 
     @property

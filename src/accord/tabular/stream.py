@@ -63,7 +63,7 @@ class SampledTable:
     ``roles`` are the columns of the target and of what is known of it. Of each row, where there is
     one: its ``tolerance``, the number of the rows that are held out ``together`` with it, and its
     moment in time. ``passes`` is how often the whole file is to be trained on; if not at all, the
-    table may be without its cells.
+    table may be without its cells. ``watch`` is the encoder's.
     """
 
     table: Table
@@ -75,6 +75,7 @@ class SampledTable:
     group: str | None = None
     time: str | None = None
     passes: int = 0
+    watch: bool = False
 
     @classmethod
     def read(
@@ -90,6 +91,7 @@ class SampledTable:
         category: Sequence[str],
         max_rows: int | None = None,
         passes: int = 0,
+        watch: bool = False,
     ) -> Self:
         """Read rows, with what is ``given`` of each (values, or names of columns).
 
@@ -117,6 +119,7 @@ class SampledTable:
             group=group,
             time=time,
             passes=passes,
+            watch=watch,
         )
 
     @property
@@ -132,7 +135,7 @@ class SampledTable:
     @cached_property
     def _encoded(self) -> tuple[TableEncoder, Floats]:
         """Made when it is asked for, so that whoever read the table can forget its cells before."""
-        encoder = TableEncoder(self.data.schema, random_state=0)
+        encoder = TableEncoder(self.data.schema, watch=self.watch, random_state=0)
         return encoder, encoder.fit_transform(self.data.X, self.data.y)
 
     @property

@@ -69,13 +69,15 @@ def feature_effects(
     predict: Predict,
     X: pd.DataFrame,
     *,
+    columns: Collection[str] | None = None,
     unused: Collection[str] = (),
     random_state: int,
     progress: Progress = silent,
 ) -> list[FeatureEffect]:
     """Effects of the columns that matter most, the largest on the mean first.
 
-    ``unused`` are columns that no model looks at: they have no effect, and need no prediction.
+    Only ``columns`` are looked at, all unless given. ``unused`` are columns that no model looks at:
+    they have no effect, and need no prediction.
 
     **Shape**: X (N, d).
     """
@@ -84,7 +86,8 @@ def feature_effects(
     dist = predict(X)
     mean, std = np.asarray(dist.mean), np.asarray(dist.std)
     wide = X.shape[1] > _WIDE
-    names = _most_related(X, mean, std, limit=_COLUMNS_IF_WIDE if wide else _COLUMNS)
+    among = X if columns is None else X[list(columns)]
+    names = _most_related(among, mean, std, limit=_COLUMNS_IF_WIDE if wide else _COLUMNS)
     tried = [name for name in names if name not in unused]
     found = [FeatureEffect(name, 0.0, 0.0, _NO_DIRECTION) for name in names if name in unused]
     for place, name in enumerate(tried):
@@ -134,18 +137,22 @@ def most_unusual(
 
 
 def used_shares(model: TableRegressor) -> Counter[str]:
-    """Of each column's features, the share that the models look at; a plain engine at all."""
+    """Of each column's features, the share that the models look at; a plain engine at all.
+
+    Features that are only watched do not count.
+    """
     sources = model.encoder_.feature_names()
+    features = np.setdiff1d(np.arange(len(sources)), model.encoder_.watching)
     left_out = set(getattr(model.engine_, "left_out_", ()))
-    every = Counter(sources)
-    kept = Counter(source for place, source in enumerate(sources) if place not in left_out)
+    every = Counter(sources[place] for place in features)
+    kept = Counter(sources[place] for place in features if place not in left_out)
     return Counter({name: kept[name] / n for name, n in every.items()})
 
 
 def unused_columns(model: TableRegressor) -> list[str]:
-    """Columns that no model looks at."""
+    """Columns that no model looks at, though they vary; others are watched."""
     used = used_shares(model)
-    return [name for name in model.schema_.names if used[name] == 0]
+    return [name for name in model.schema_.varying if used[name] == 0]
 
 
 def _change(moved: ArrayLike, before: Floats, *, copies: int) -> float:

@@ -96,7 +96,7 @@ def alone_explained(data: TrainingData, fold: Indices) -> dict[str, float]:
     y, own = data.y[places], fold[places]
     if len(y) < _FEWEST_ROWS or np.ptp(y) == 0 or np.ptp(own) == 0:
         return {}
-    X = data.X.iloc[places, :_SEARCHED_COLUMNS]
+    X = data.X[data.schema.varying].iloc[places, :_SEARCHED_COLUMNS]
     folds = [(own != number, own == number) for number in np.unique(own)]
     return {str(name): _explained(X[name], y, folds) for name in X.columns}
 
@@ -185,7 +185,7 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
             done=_done(
                 columns[decision.column], missing[decision.column], used.get(decision.column)
             )
-            if decision.used
+            if decision.column in columns
             else "not used",
             hint=hints.get(decision.column, ""),
             alone=leaks.alone.get(decision.column),
@@ -195,6 +195,8 @@ def described_columns(model: TableRegressor, leaks: Leaks) -> list[DescribedColu
 
 
 def _done(column: Column, missing: int, share: float | None) -> str:
+    if column.constant:
+        return "not used, but watched: rows with another value are unusual"
     if share is None:  # no feature came of it
         return "not used: its values say nothing of the target"
     if share == 0:

@@ -204,6 +204,7 @@ def _explained(model: TableRegressor, *, start: float, progress: Progress) -> Fi
         feature_effects(
             lambda X: model.engine_.predict_dist(model.transform(X)),
             model.training_.X,
+            columns=model.training_.schema.varying,
             unused=unused_columns(model),
             random_state=seed,
             progress=lambda share, what="": progress(0.8 * share, what),
@@ -271,7 +272,7 @@ def _linear_width(model: TableRegressor) -> float | None:
     many, or where censored rows, of which a line knows nothing, would have to be left out.
     """
     data = model.training_
-    if len(data.schema.columns) > _LINEAR_COLUMNS or not data.exact.all():
+    if len(data.schema.varying) > _LINEAR_COLUMNS or not data.exact.all():
         return None
     places = np.random.default_rng(0).permutation(len(data.y))[:_LINEAR_ROWS]
     features, y = model.transform(data.X.iloc[places]), data.y[places]
