@@ -8,7 +8,7 @@ import pytest
 from numpy.typing import NDArray
 
 import accord
-from accord.portfolio import MoreRows, PortfolioRegressor, record_type
+from accord.portfolio import EncodedTable, MoreRows, PortfolioRegressor, record_type
 from accord.portfolio.crossfit import Clock
 from accord.portfolio.recipes import (
     CorrectedRecipe,
@@ -352,8 +352,9 @@ def test_more_rows_than_a_sample_need_a_sample_that_counts(tmp_path: Path) -> No
     """They name the rows of the sample that they are held out with by their places in it."""
     x, y = bent(40)
     rows = ShuffledRows(tmp_path, record_type(2, ()), 1)
+    sample = EncodedTable(x, more=MoreRows(rows, 40))
     with pytest.raises(ValueError, match=r"weights of a sample .* must be positive, got 3 of 0"):
-        quick().fit(x, y, sample_weight=np.arange(40) > 2, more=MoreRows(rows, 40))
+        quick().fit(sample, y, sample_weight=np.arange(40) > 2)
 
 
 def test_deviations_and_intervals_count_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -83,7 +83,9 @@ class CountedRows:
         _check_number(len(places), n)
         table = TrainingTable.of(x, targets[:, 0], weight, known)
         _check_measured(table)
-        check_contained(table.y, table.measured, bounds, rows=places)
+        y, measured = np.zeros(n), np.zeros(n, bool)  # a message names the rows that were given
+        y[places], measured[places] = table.y, table.measured
+        check_contained(y, measured, bounds)
         return CountedRows(table, places, n, groups, time)
 
     @property
