@@ -336,7 +336,7 @@ def test_rows_of_weight_0_do_not_count_as_rows() -> None:
     model = quick(time_budget=1e-3, bounds=(None, 20)).fit(x, y, sample_weight=~few)
     assert model.rows_seen_ == 35
     y[30] = 50.0
-    with pytest.raises(ValueError, match="1 of 35 lie outside, the first in row 30: 50"):
+    with pytest.raises(ValueError, match="1 of 35 lie outside, the first at index 30: 50"):
         model.fit(x, y, sample_weight=~few)
 
 
