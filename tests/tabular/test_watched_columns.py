@@ -1,4 +1,4 @@
-"""Columns that are the same in every training row: other values are unusual, never overlooked."""
+"""Columns that are the same in every training row: what is said of rows with another value."""
 
 from pathlib import Path
 from typing import Any
@@ -127,12 +127,24 @@ def test_screening_neither_counts_nor_drops_them() -> None:
     assert model.is_unusual(changed(frame, "machine", 9)).tolist() == [False, True]
 
 
+def test_codes_that_one_row_has_alone_say_how_little_another_code_means() -> None:
+    """Where columns are hundreds of rare codes, many rows are the only one with a code."""
+    rng = np.random.default_rng(3)
+    codes = pd.DataFrame(rng.random((120, 40)) < 0.01).astype(int).add_prefix("code")
+    frame = codes.assign(x=rng.normal(size=120))
+    frame["y"] = 3 * frame["x"] + 0.3 * rng.normal(size=120)
+    model = TableRegressor(effort="quick", random_state=0).fit(frame, "y")
+    constant = next(name for name in codes if not codes[name].any())
+    usual, other = model.predict_uncertainty(changed(frame, constant, 1))["distance"]
+    assert np.sqrt(other**2 - usual**2) < 0.2 * frame["y"].std()
+
+
 def test_a_note_says_what_can_be_done(model: TableRegressor, varied: pd.DataFrame) -> None:
     said = [note for note in model.notes_ if "the same in every row" in note]
     assert said == [
         "Columns 'country', 'machine', 'heated' and 'offset' are the same in every row: nothing "
-        "can be learnt of other values, and rows with one will be flagged as unusual. If they do "
-        "not matter, list them in ignore (--ignore)."
+        "can be learnt of other values, and rows with one will be less certain. If they do not "
+        "matter, list them in ignore (--ignore)."
     ]
     one = TableRegressor(effort="quick", time_budget=1e-3, random_state=0, ignore=["b"])
     one.fit(varied.assign(a=1, b=2), "y")
@@ -181,9 +193,7 @@ def test_a_file_keeps_what_is_watched(
         )
 
 
-def test_other_engines_are_as_they_were_but_flag_such_rows(
-    varied: pd.DataFrame, frame: pd.DataFrame
-) -> None:
+def test_other_engines_are_as_they_were(varied: pd.DataFrame, frame: pd.DataFrame) -> None:
     engine = BVMRegressor.preset("table1", epochs=1, random_state=0)
     settings: Any = {"engine": engine, "random_state": 0}
     found = TableRegressor(**settings).fit(frame, "y")
@@ -192,7 +202,7 @@ def test_other_engines_are_as_they_were_but_flag_such_rows(
     for column, value in OTHERS:
         rows = changed(frame, column, value)
         np.testing.assert_array_equal(found.predict(rows), without.predict(rows))
-        assert found.is_unusual(rows)[1]
+        np.testing.assert_array_equal(found.is_unusual(rows), without.is_unusual(rows))
 
 
 @pytest.mark.parametrize("fitted", [False, True])
@@ -225,8 +235,8 @@ def test_a_file_is_predicted_with_a_sentence(frame: pd.DataFrame, tmp_path: Path
         fitted.model, tmp_path / "new.csv", output=tmp_path / "out.csv", explain=True
     )
     assert any(
-        note == "2 values other than the one of training in 'country' and 'machine': the rows "
-        "count as unusual."
+        note == "2 values other than the one of training in 'country' and 'machine': nothing was "
+        "learnt of such values."
         for note in found.warnings
     )
     written = pd.read_csv(tmp_path / "out.csv")

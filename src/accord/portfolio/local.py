@@ -21,7 +21,9 @@ target, and so a factor where that is a logarithm. A number that few training ro
 alike: from these few alone no model learns how little it knows of them.
 
 Where no training row differs in a feature, nothing can be learnt of what it does. A row that does
-is wider by what b grows towards, the targets' spread, in however many such features it differs.
+is wider by what b grows towards, the targets' spread, in however many such features it differs; or
+by less, if held-out rows speak against it that differ so from all rows of their fold. In tables
+with hundreds of codes, many rows are the only one with a code, and it means little.
 """
 
 import math
@@ -334,6 +336,21 @@ def split_blanks(x: Floats, blanks: Sequence[Blank]) -> tuple[list[Blank], list[
     )
 
 
+def only_ones(x: Floats, parts: Sequence[Part]) -> list[Indices]:
+    """Held-out rows of each part that differ in a feature in which all of its training rows agree.
+
+    >>> x = np.array([[0.0, 1.0], [0.0, 2.0], [7.0, 3.0], [0.0, 4.0]])
+    >>> only_ones(x, [Part(np.array([0, 1]), np.array([2, 3]))])
+    [array([2])]
+    """
+    found = []
+    for part in parts:
+        agree = np.flatnonzero(np.ptp(x[part.train], axis=0) == 0)
+        differ = x[np.ix_(part.test, agree)] != x[part.train[0], agree]
+        found.append(part.test[differ.any(axis=1)])
+    return found
+
+
 # Rows that a fold's models had not seen, as predicted by these with some blanks put in.
 EvidenceOf = Callable[[Indices, int, Sequence[Blank]], HeldOutEvidence]
 
@@ -347,13 +364,15 @@ def learn_blanks(
     tolerance: LocalTolerance,
     *,
     watched: Sequence[Blank] = (),
+    alone: Sequence[Indices] = (),
     seed: int,
 ) -> Blanks:
     """The spread of each blank that has a feature which the models use, and of all together.
 
     ``lacking`` says which training rows have which blank, (N, B): the spread is at most what these
     can bear, and if that is none, the blank is none. ``changes`` says how much predictions change
-    with each feature, (d,). Nothing can be learnt of those that are ``watched``.
+    with each feature, (d,). Of those that are ``watched``, only rows can tell that stand ``alone``
+    in the same way, of each fold.
     """
     rows = [at_most(part.test, _BLANK_ROWS // len(parts), seed) for part in parts]
 
@@ -373,7 +392,13 @@ def learn_blanks(
         if widest or not lacks.any():
             spreads.append((blank, widest))
     together = spread([blank for blank, _ in spreads]) if len(spreads) > 1 else 0.0
-    spreads += [(blank, FARTHEST_TARGET) for blank in watched]
+    if watched:
+        having, widest = of_folds(alone, ()), FARTHEST_TARGET
+        if sum(len(part.y) for part in having) > _FEW_SEEN:
+            widest = min(widest, _best_spread(having, tolerance))
+        else:
+            widest = _widest_borne(having, widest, tolerance)
+        spreads += [(blank, widest) for blank in watched]
     if not spreads:
         return Blanks()
     used, spread_of = zip(*spreads, strict=True)
@@ -473,11 +498,20 @@ class Widening:
         evidence: EvidenceOf,
         *,
         watched: Sequence[Blank],
+        alone: Sequence[Indices],
         seed: int,
     ) -> "Widening":
         """The same, having learnt how much wider rows with each of the blanks must be."""
         learnt = learn_blanks(
-            blanks, lacking, changes, parts, evidence, self.tolerance, watched=watched, seed=seed
+            blanks,
+            lacking,
+            changes,
+            parts,
+            evidence,
+            self.tolerance,
+            watched=watched,
+            alone=alone,
+            seed=seed,
         )
         return replace(self, blanks=learnt)
 

@@ -41,6 +41,7 @@ from accord.portfolio.local import (
     feature_weights,
     growth_at,
     growth_of,
+    only_ones,
     rows_with,
     split_blanks,
     unlike_usual,
@@ -223,6 +224,7 @@ class PortfolioRegressor(DistributionalRegressor):
                 parts,
                 partial(self._evidence, table),
                 watched=watched,
+                alone=only_ones(table.x, parts) if watched else (),
                 seed=seed,
             )
         clock.finish()

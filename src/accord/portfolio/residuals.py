@@ -39,6 +39,7 @@ from accord.portfolio.local import (
     feature_weights,
     growth_at,
     growth_of,
+    only_ones,
     rows_with,
     split_blanks,
 )
@@ -133,6 +134,7 @@ class Residuals:
             rows.parts,
             evidence,
             watched=watched,
+            alone=only_ones(rows.x, rows.parts) if watched else (),
             seed=seed,
         )
         return self

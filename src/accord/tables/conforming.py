@@ -127,7 +127,7 @@ class Surprises:
                 self.changed,
                 "value other than the one of training",
                 "values other than the one of training",
-                "the rows count as unusual",
+                "nothing was learnt of such values",
             ),
         )
         said = [
@@ -150,8 +150,7 @@ class ConformedRows:
     """A batch in the model's form, with what is out of the ordinary kept by row.
 
     ``unlike`` marks rows that are unlike the training rows by a single look: an infinite or an
-    absurd cell, a word among numbers, another value in a column that had only one, or categories of
-    which the model knows none.
+    absurd cell, a word among numbers, or categories of which the model knows none.
 
     **Shape**: X (n, columns), unlike (n,).
     """
@@ -301,7 +300,7 @@ def _unlike(marks: list[_Marks], n_rows: int) -> Bools:
     unlike = np.zeros(n_rows, dtype=bool)
     all_unseen, any_unseen = np.ones(n_rows, dtype=bool), np.zeros(n_rows, dtype=bool)
     for mark in marks:
-        for mask in (mark.infinite, mark.absurd, mark.changed):
+        for mask in (mark.infinite, mark.absurd):
             if mask is not None:
                 unlike |= mask
         unlike[list(mark.words)] = True

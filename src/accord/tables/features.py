@@ -144,7 +144,7 @@ def _only_watched(names: list[str]) -> list[str]:
     are, them = ("Column {} is", "it does") if one else ("Columns {} are", "they do")
     return [
         f"{are.format(listed(names))} the same in every row: nothing can be learnt of other "
-        f"values, and rows with one will be flagged as unusual. If {them} not matter, list "
+        f"values, and rows with one will be less certain. If {them} not matter, list "
         f"{'it' if one else 'them'} in ignore (--ignore)."
     ]
 

@@ -95,7 +95,7 @@ def state_unlike(inputs: TableInputs, schema: Schema) -> Value | None:
     found: list[Value] = []
     numeric, texts = _split(schema)
     if inputs.numbers is not None:
-        low, high = np.array([column.known for column in numeric]).T
+        low, high = np.array([column.limits for column in numeric]).T
         beyond = (inputs.numbers < low[None]) | (inputs.numbers > high[None])
         found.append(beyond.any(1).wider(1))
     if inputs.categories is not None:
@@ -103,13 +103,11 @@ def state_unlike(inputs: TableInputs, schema: Schema) -> Value | None:
         size = np.array([[float(len(column.categories)) for column in texts]])
         known = (codes >= 0.0) & (codes < size)
         is_gap = (codes >= float(MISSING_CODE)) & (codes <= float(MISSING_CODE))
-        unseen, watched = ~(known | is_gap), np.array([column.watched for column in texts])
-        if not watched.all():
-            several = np.flatnonzero(~watched)
+        several = np.flatnonzero([not column.watched for column in texts])
+        if len(several):
             none_known = ~known.take(several, 1).any(1)
-            found.append((none_known & unseen.take(several, 1).any(1)).wider(1))
-        if watched.any():
-            found.append(unseen.take(np.flatnonzero(watched), 1).any(1).wider(1))
+            unseen = (~(known | is_gap)).take(several, 1).any(1)
+            found.append((none_known & unseen).wider(1))
     return reduce(Value.__or__, found) if found else None
 
 
