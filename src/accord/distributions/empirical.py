@@ -165,6 +165,8 @@ class Empirical(Smoothable):
 _ROUNDING = 1e-9
 # What is left of a tail for rows unlike the held-out ones, whatever rehearsed rows needed.
 _LEAST_TAIL = 0.2
+# How often a bound that was kept by all rows is none.
+_DOUBT = 0.1
 
 
 @dataclass(frozen=True)
@@ -284,7 +286,8 @@ class RankCalibrated(SameDensity):
 
     Where targets have bounds, the base is :class:`Clipped`: a target that lies on a bound, as many
     counts of 0 do, is inside an interval that reaches it, and what held-out rows needed is as true
-    as before.
+    as before. That n rows keep a bound does not prove that the next one will: the doubt is a tenth
+    of 1/(n + 1), the chance of each of them to be the farthest.
 
     **Shape**: that of the base; needed (n,), rehearsed (m,); unlike and bounds scalar or of the
     base's trailing shape.
@@ -317,7 +320,9 @@ class RankCalibrated(SameDensity):
         self._unlike = base._convert("unlike", unlike).expand(base.shape)
         bounds = [base._convert(n, b) for n, b in (("lower", lower), ("upper", upper))]
         anywhere = all(bool(bound.isinf().all()) for bound in bounds)
-        self._base, self._numpy = base if anywhere else Clipped(base, lower, upper), base._numpy
+        doubt = _DOUBT / (len(self._needed) + 1)
+        clipped = base if anywhere else Clipped(base, lower, upper, doubt=doubt)
+        self._base, self._numpy = clipped, base._numpy
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
