@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.stats
 
 from accord.distributions import Decomposed, Normal, RankCalibrated, StudentT
 
@@ -159,8 +160,8 @@ def test_bounds_cut_the_density_and_not_the_ranks() -> None:
     base = Normal([0.5, 3.0], 1.0)
     dist = RankCalibrated(base, [0.6, 0.9], lower=0.0, upper=4.0)
     cut = base.log_prob([0.2, 3.5]) - base.log_interval_prob(0.0, 4.0)
-    doubt = 0.1 / 3
-    np.testing.assert_allclose(dist.log_prob([0.2, 3.5]), cut + np.log1p(-2 * doubt), rtol=1e-12)
+    np.testing.assert_allclose(dist.log_prob([0.2, 3.5]), cut, rtol=1e-12)
+    assert (dist.log_prob([[-0.1, 4.1], [5.0, -2.0]]) == -np.inf).all()
     np.testing.assert_allclose(dist.mean, base.mean, rtol=1e-12)
     np.testing.assert_allclose(dist.std, base.std, rtol=1e-12)
     assert RankCalibrated(Normal([-2.0], 1.0), [0.6], lower=0.0).mean == 0
@@ -170,16 +171,18 @@ def test_bounds_cut_the_density_and_not_the_ranks() -> None:
 
 
 def test_what_was_thought_impossible_costs_no_infinite_loss() -> None:
-    """A bound that n rows kept may be none: a little of the density lies beyond it."""
+    """What happens once in more rows than n is not excluded: beyond a bound, or far from sharp."""
     needed = np.linspace(0.01, 0.99, 19)
-    dist = RankCalibrated(Normal([0.5, 900.0], [1.0, 3.0]), needed, lower=0.0)
-    beyond = np.array([[-0.1, -0.1], [-2.0, -2.0], [-50.0, -50.0]])
-    std = np.array([1.0, 3.0])
-    expected = np.log(0.1 / 20 / std) + beyond / std
-    np.testing.assert_allclose(dist.log_prob(beyond), expected, rtol=1e-12)
-    y = np.linspace(-40, 40, 400_001)
-    density = np.exp(dist[:1].log_prob(y[:, None]))
-    assert density.sum() * (y[1] - y[0]) == pytest.approx(1.0, abs=1e-4)
+    dist = RankCalibrated(Normal([0.5, 900.0], [1e-6, 3.0]), needed, lower=0.0, spread=2.0)
+    values = np.array([[-0.1, -0.1], [30.0, 30.0], [-50.0, -1e9]])
+    wide = scipy.stats.t(3, loc=[0.5, 900.0], scale=20.0)
+    np.testing.assert_allclose(dist.log_prob(values), np.log(0.1 / 20) + wide.logpdf(values))
+    plain = RankCalibrated(Normal([0.5, 900.0], [1e-6, 3.0]), needed, lower=0.0)
+    assert (plain.log_prob(values)[[0, 2]] == -np.inf).all()
+    near = np.array([0.5, 900.0])
+    np.testing.assert_allclose(dist.log_prob(near), plain.log_prob(near), atol=0.01)
+    for figure in ("mean", "std"):
+        np.testing.assert_array_equal(getattr(dist, figure), getattr(plain, figure))
 
 
 def test_probabilities_know_of_what_lies_on_a_bound() -> None:

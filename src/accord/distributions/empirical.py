@@ -1,5 +1,6 @@
 """Distributions by rank: among draws, and among held-out rows (conformal prediction)."""
 
+import math
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ import torch
 from torch import Tensor
 
 from accord._checks import check_probability
+from accord._numerics import student_t
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, abridged, to_floats, to_tensors
 from accord.distributions.crps import crps_samples
@@ -165,8 +167,9 @@ class Empirical(Smoothable):
 _ROUNDING = 1e-9
 # What is left of a tail for rows unlike the held-out ones, whatever rehearsed rows needed.
 _LEAST_TAIL = 0.2
-# How often a bound that was kept by all rows is none.
-_DOUBT = 0.1
+# Of the chance of each of n + 1 rows to be the odd one, what is granted to anything at all; and how
+# wide that is, in spreads of the targets.
+_DOUBT, _ANYWHERE = 0.1, 10.0
 
 
 @dataclass(frozen=True)
@@ -286,11 +289,15 @@ class RankCalibrated(SameDensity):
 
     Where targets have bounds, the base is :class:`Clipped`: a target that lies on a bound, as many
     counts of 0 do, is inside an interval that reaches it, and what held-out rows needed is as true
-    as before. That n rows keep a bound does not prove that the next one will: the doubt is a tenth
-    of 1/(n + 1), the chance of each of them to be the farthest.
+    as before.
 
-    **Shape**: that of the base; needed (n,), rehearsed (m,); unlike and bounds scalar or of the
-    base's trailing shape.
+    What happens once in more rows than n, no held-out row can show. With the ``spread`` of the
+    targets, 0.1/(n + 1) of the density is a Student-t with 3 degrees of freedom and ten times that
+    spread, around the mean and also beyond bounds: a row that was thought impossible costs a large
+    loss and not an infinite one. Cdf, moments and draws do not know of it.
+
+    **Shape**: that of the base; needed (n,), rehearsed (m,); unlike, bounds and spread scalar or of
+    the base's trailing shape.
 
     >>> from accord.distributions import Normal
     >>> too_sure = RankCalibrated(Normal([0.0], 1.0), needed=[0.7, 0.8, 0.9, 0.95, 0.99])
@@ -311,6 +318,7 @@ class RankCalibrated(SameDensity):
         unlike: Values = 0.0,
         lower: Values = -torch.inf,
         upper: Values = torch.inf,
+        spread: Values = torch.inf,
     ) -> None:
         self._needed, self._rehearsed = (
             np.sort(np.asarray(values, dtype=np.float64)) for values in (needed, rehearsed)
@@ -318,11 +326,10 @@ class RankCalibrated(SameDensity):
         check_probability("needed", self._needed)
         check_probability("rehearsed", self._rehearsed)
         self._unlike = base._convert("unlike", unlike).expand(base.shape)
+        self._spread = base._convert("spread", spread).expand(base.shape)
         bounds = [base._convert(n, b) for n, b in (("lower", lower), ("upper", upper))]
         anywhere = all(bool(bound.isinf().all()) for bound in bounds)
-        doubt = _DOUBT / (len(self._needed) + 1)
-        clipped = base if anywhere else Clipped(base, lower, upper, doubt=doubt)
-        self._base, self._numpy = clipped, base._numpy
+        self._base, self._numpy = base if anywhere else Clipped(base, lower, upper), base._numpy
 
     def _bracket(self, p: Tensor, q: Tensor) -> tuple[Tensor, Tensor]:
         coverage = (1 - 2 * torch.minimum(p, q)).clamp(min=0)
@@ -336,9 +343,23 @@ class RankCalibrated(SameDensity):
         )
         return quantile, quantile
 
+    def _log_prob(self, value: Tensor) -> Tensor:
+        share = _DOUBT / (len(self._needed) + 1)
+        unit = _ANYWHERE * self._spread
+        far = student_t(3.0).log_pdf((value - self._base._mean()) / unit) - unit.log()
+        known = math.log1p(-share) + self._base._log_prob(value)
+        doubted = torch.logaddexp(known, math.log(share) + far)
+        return torch.where(self._spread.isfinite(), doubted, self._base._log_prob(value))
+
+    def _moved(self, shift: Tensor, factor: Tensor) -> Self:
+        moved = self._base._moved(shift, factor)
+        return self._replace(_base=moved, _spread=self._spread * factor.abs())
+
     def _map(self, function: TensorMap, lead: int = 0) -> Self:
         return self._replace(
-            _base=self._base._map(function, lead), _unlike=function(self._unlike, lead)
+            _base=self._base._map(function, lead),
+            _unlike=function(self._unlike, lead),
+            _spread=function(self._spread, lead),
         )
 
     def _describe(self) -> str:

@@ -4,18 +4,12 @@
 target onto it.
 """
 
-import math
 from typing import TYPE_CHECKING, Self, final
 
 import torch
 from torch import Tensor
 
-from accord._checks import (
-    check_non_negative,
-    check_ordered,
-    check_probability,
-    check_trailing,
-)
+from accord._checks import check_non_negative, check_ordered, check_trailing
 from accord._types import Floats
 from accord.distributions.batch import Generator, TensorMap, Values, abridged
 from accord.distributions.crps import BoxedGaussians
@@ -223,10 +217,6 @@ class Clipped(Wrapped):
     bound has none. Where the base has less than 1e-12 of its probability between the bounds, its
     median is first moved to the nearest of them.
 
-    A bound may be wrong, such as one that was found in some values. With ``doubt`` d the density is
-    d exp(−t/σ)/σ at the distance t beyond each bound, σ being the base's deviation, and between the
-    bounds that much less: what was thought impossible is unlikely, and costs no infinite loss.
-
     Mean and variance stay the base's own, the mean at a bound where it lies beyond: they are what
     the base was fitted to, and to put onto 0 what lies below would raise every mean of counts near
     it.
@@ -240,15 +230,9 @@ class Clipped(Wrapped):
     """
 
     def __init__(
-        self,
-        base: Distribution,
-        lower: Values = -torch.inf,
-        upper: Values = torch.inf,
-        *,
-        doubt: float = 0.0,
+        self, base: Distribution, lower: Values = -torch.inf, upper: Values = torch.inf
     ) -> None:
-        check_probability("doubt", doubt)
-        self._base, self._numpy, self._doubt = base, base._numpy, doubt
+        self._base, self._numpy = base, base._numpy
         low, high = base._convert("lower", lower), base._convert("upper", upper)
         check_ordered("lower", low, "upper", high, strict=True)
         for name, bound in (("lower", low), ("upper", high)):
@@ -298,13 +282,7 @@ class Clipped(Wrapped):
         base, log_mass = self._with_mass_inside()
         inside = (value >= self._lower) & (value <= self._upper)
         at = value.clamp(self._lower, self._upper)
-        if not self._doubt:
-            return torch.where(inside, base._log_prob(at) - log_mass, -torch.inf)
-        n_bounds = self._lower.isfinite().to(at) + self._upper.isfinite().to(at)
-        std = self._base._variance().sqrt()
-        beyond = math.log(self._doubt) - std.log() - (value - at).abs() / std
-        between = base._log_prob(at) - log_mass + torch.log1p(-self._doubt * n_bounds)
-        return torch.where(inside, between, beyond)
+        return torch.where(inside, base._log_prob(at) - log_mass, -torch.inf)
 
     def _with_mass_inside(self) -> tuple[Distribution, Tensor]:
         """The base and log P(lower ≤ Y ≤ upper) of it, moved where that is next to nothing.

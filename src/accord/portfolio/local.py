@@ -457,7 +457,7 @@ class Widening:
     """How what the models say becomes an answer: wider away from the data, with intervals by rank.
 
     ``levels`` are the coverages that held-out rows needed, ``rehearsed`` those of rows that were
-    held out because they are unlike the rest; ascending.
+    held out because they are unlike the rest; ascending. ``spread`` is that of the targets.
 
     **Shape**: levels (L,), rehearsed (R,).
     """
@@ -466,6 +466,7 @@ class Widening:
     tolerance: LocalTolerance
     levels: Floats
     rehearsed: Floats
+    spread: float
     ends: tuple[float, float] = (-math.inf, math.inf)
     blanks: Blanks = Blanks()
 
@@ -528,5 +529,11 @@ class Widening:
         """Within the bounds, and with intervals by rank among levels that other rows needed."""
         lower, upper = self.ends
         return RankCalibrated(
-            dist, levels, rehearsed=rehearsed, unlike=unlike, lower=lower, upper=upper
+            dist,
+            levels,
+            rehearsed=rehearsed,
+            unlike=unlike,
+            lower=lower,
+            upper=upper,
+            spread=self.spread,
         )

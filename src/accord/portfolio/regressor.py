@@ -316,7 +316,12 @@ class PortfolioRegressor(DistributionalRegressor):
         levels = Levels.needed([(rows, usual)], tolerance)
         rehearsed = Levels.needed(shifted, tolerance)
         self.widening_ = Widening(
-            growth, tolerance, levels.sorted(), rehearsed.sorted(), ends_of(self.bounds)
+            growth,
+            tolerance,
+            levels.sorted(),
+            rehearsed.sorted(),
+            self.scale_.scale,
+            ends_of(self.bounds),
         )
 
         def ranked(evidence: HeldOutEvidence, own: Indices) -> Distribution:

@@ -253,6 +253,7 @@ class Residuals:
             tolerance,
             np.sort(usual.needed(tolerance)),
             np.sort(np.concatenate(rehearsed)),
+            self.scale_.scale,
         )
 
     def _shifted(
