@@ -47,19 +47,25 @@ def test_blocks_run(tmp_path, monkeypatch, capsys):
 def test_what_is_said_of_the_default_was_measured():
     """Shares, widths and counts at the top of the page are those of the page of unseen tables."""
     measured = (README.parent / "docs/results/unseen.md").read_text()
-
-    def counts(figure: str) -> np.ndarray:
-        return np.array(re.findall(rf"^- {figure}: (\d+) of (\d+)$", measured, flags=re.M), int)
+    drawn = measured.split("## A hundred tables drawn at random")[1].split("##")[0]
+    lines = re.findall(
+        r"^\| ([^|]+) \| ([\d.]+%?) \| ([\d.]+%?) \| ([\d.]+%?) \|$", drawn, flags=re.M
+    )
+    figures = [line[1:] for line in lines]
+    below, _, _, narrower, ours, theirs, inside, others, *_ = figures
+    assert [line[0] for line in lines][4:6] == [
+        "at least 85 % inside 90 % intervals",
+        "the same, conformal quantiles",
+    ]
 
     top = TEXT.split("## First session")[0]
-    inside = re.findall(r"over all test rows: ([\d.]+%) \(quantiles ([\d.]+%)\)", measured)
-    assert re.findall(r"^\| [^|]+ \| ([\d.]+%) \| ([\d.]+%) \|$", top, flags=re.M) == inside
-    narrower, below = counts("90 % intervals narrower than .*"), counts("NLL below CatBoost's")
-    assert f"on {narrower[0, 0]} of the {narrower[0, 1]} tasks" in top
-    assert f"lower on all {below[0, 1]}" in top
-    assert below[0, 0] == below[0, 1]
-    ours, theirs = (counts(f"at least 85 .*, {of}")[1:].sum(0) for of in ("accord", "quantiles"))
-    assert f"on {ours[0]} of {ours[1]} splits, against {theirs[0]}" in top
+    shown = re.findall(r"^\| [^|]+ \| ([\d.]+%) \| ([\d.]+%) \|$", top, flags=re.M)
+    assert shown == list(zip(inside, others, strict=True))
+    assert f"on {narrower[0]} of the 100 tables" in top
+    assert "is lower on all." in top
+    assert below[0] == "100"
+    unusual, against = (sum(map(int, counts[1:])) for counts in (ours, theirs))
+    assert f"on {unusual} of 200 splits, against {against}" in top
 
 
 @pytest.mark.parametrize("path", re.findall(r"\]\((?!http|#)([^)#]+)\)", TEXT))
