@@ -6,7 +6,7 @@ import pytest
 from scipy.special import ndtri
 
 from accord import TableRegressor
-from accord.portfolio.local import Blanks, blanked
+from accord.portfolio.blanks import Blanks, blanked
 from accord.portfolio.recipes import recipes_for
 
 

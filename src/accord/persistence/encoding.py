@@ -73,7 +73,7 @@ TYPES: dict[str, str] = {
     "Member": "accord.portfolio.blend:Member",
     "Stray": "accord.portfolio.components:Stray",
     "LocalTolerance": "accord.portfolio.blend:LocalTolerance",
-    "Blanks": "accord.portfolio.local:Blanks",
+    "Blanks": "accord.portfolio.blanks:Blanks",
     "Widening": "accord.portfolio.local:Widening",
     "Calibration": "accord.portfolio.components:Calibration",
     "TargetScale": "accord.portfolio.encoding:TargetScale",

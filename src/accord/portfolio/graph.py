@@ -25,6 +25,7 @@ from accord.export import (
     state,
     states,
 )
+from accord.portfolio.blanks import CLOSE, FARTHEST_TARGET, Blanks
 from accord.portfolio.blend import (
     LARGEST_LOG_STD,
     LARGEST_TOLERANCE,
@@ -37,14 +38,7 @@ from accord.portfolio.corrected import CorrectedModel
 from accord.portfolio.encoding import FARTHEST, FARTHEST_TRAINED, FeatureEncoding
 from accord.portfolio.gaussian_process import GaussianProcess, GaussianProcessModel
 from accord.portfolio.judged import JudgedModel
-from accord.portfolio.local import (
-    BEYOND_GROWTH,
-    CLOSE,
-    FARTHEST_TARGET,
-    LARGEST_GROWTH,
-    Blanks,
-    Widening,
-)
+from accord.portfolio.local import BEYOND_GROWTH, LARGEST_GROWTH, Widening
 from accord.portfolio.networks import LEAST_WEIGHT, NetworkModel
 from accord.portfolio.regressor import PortfolioRegressor
 from accord.portfolio.ridge import Line, RidgeModel

@@ -23,9 +23,9 @@ from accord.estimators import (
     fit_together,
     target_knowledge,
 )
+from accord.portfolio.blanks import Blanks
 from accord.portfolio.crossfit import LeaderboardEntry
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, unusual_part
-from accord.portfolio.local import Blanks
 from accord.training import EpochReport
 from accord.trust import Growth, Proximity
 

@@ -17,6 +17,7 @@ from accord._progress import Progress
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
 from accord.estimators import DistributionalRegressor
+from accord.portfolio.blanks import Blank, Blanks, blanked, only_ones, rows_with, split_blanks
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.crossfit import (
     Candidate,
@@ -28,22 +29,15 @@ from accord.portfolio.crossfit import (
     relevance,
 )
 from accord.portfolio.encoding import Bounds, checked_bounds, ends_of
+from accord.portfolio.evidence import HeldOutEvidence, Levels
 from accord.portfolio.folds import HeldOut, Part, held_out_parts, own_places
 from accord.portfolio.gross_errors import notes_on_gross_errors, tried_trimmed
 from accord.portfolio.local import (
-    Blank,
-    Blanks,
-    HeldOutEvidence,
-    Levels,
     Widening,
-    blanked,
     choose_tolerance,
     feature_weights,
     growth_at,
     growth_of,
-    only_ones,
-    rows_with,
-    split_blanks,
     unlike_usual,
 )
 from accord.portfolio.recipes import EFFORTS, Effort

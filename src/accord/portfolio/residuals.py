@@ -24,24 +24,19 @@ import numpy as np
 
 from accord._types import Bools, Floats, Indices
 from accord.distributions import Distribution
+from accord.portfolio.blanks import Blank, Blanks, blanked, only_ones, rows_with, split_blanks
 from accord.portfolio.blend import Member, Prediction, blend_of, greedy_weights
 from accord.portfolio.components import Components, calibrated
 from accord.portfolio.encoding import ScaledRows, TargetScale, resolution
+from accord.portfolio.evidence import HeldOutEvidence
 from accord.portfolio.folds import Part, shifted_parts
 from accord.portfolio.local import (
     SHIFTED_ROWS,
-    Blank,
-    Blanks,
-    HeldOutEvidence,
     Widening,
-    blanked,
     choose_tolerance,
     feature_weights,
     growth_at,
     growth_of,
-    only_ones,
-    rows_with,
-    split_blanks,
 )
 from accord.portfolio.models import Model
 from accord.portfolio.networks import NetworkModel

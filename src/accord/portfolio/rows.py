@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 from accord._types import Floats, Indices
 from accord._wording import count
 from accord.estimators import target_knowledge
+from accord.portfolio.blanks import Blank
 from accord.portfolio.crossfit import TrainingTable
 from accord.portfolio.encoding import Bounds, check_contained, notes_on_targets
-from accord.portfolio.local import Blank
 from accord.portfolio.streamed import MoreRows
 
 _FEWEST_ROWS = 8

@@ -16,14 +16,9 @@ from accord._types import Floats, Indices
 from accord.portfolio.blend import Member, Prediction
 from accord.portfolio.crossfit import Candidate, Clock, TrainingTable, learnt_from, try_recipe
 from accord.portfolio.encoding import TargetScale
+from accord.portfolio.evidence import HeldOutEvidence
 from accord.portfolio.folds import ASKED_ROWS, Part, at_most, shifted_parts, thinned
-from accord.portfolio.local import (
-    SHIFTED_ROWS,
-    HeldOutEvidence,
-    feature_weights,
-    growth_at,
-    growth_of,
-)
+from accord.portfolio.local import SHIFTED_ROWS, feature_weights, growth_at, growth_of
 from accord.portfolio.models import Model
 from accord.portfolio.recipes import Effort, NetworkRecipe, Recipe
 from accord.portfolio.streamed import MoreRows, most_work, trained_further
