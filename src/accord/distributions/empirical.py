@@ -347,9 +347,9 @@ class RankCalibrated(SameDensity):
         share = _DOUBT / (len(self._needed) + 1)
         unit = _ANYWHERE * self._spread
         far = student_t(3.0).log_pdf((value - self._base._mean()) / unit) - unit.log()
-        known = math.log1p(-share) + self._base._log_prob(value)
-        doubted = torch.logaddexp(known, math.log(share) + far)
-        return torch.where(self._spread.isfinite(), doubted, self._base._log_prob(value))
+        own = self._base._log_prob(value)
+        doubted = torch.logaddexp(math.log1p(-share) + own, math.log(share) + far)
+        return torch.where(self._spread.isfinite(), doubted, own)
 
     def _moved(self, shift: Tensor, factor: Tensor) -> Self:
         moved = self._base._moved(shift, factor)
